@@ -1,12 +1,13 @@
 """What is asked: a suite of cases over one plugin, with what is expected of each level.
 
-A suite file is this model written as YAML; `cases/suites.py` loads it and turns whatever does not
+A suite file is this model written as YAML; `cases/loader.py` loads it and turns whatever does not
 fit into an error with file and line.
 """
 
-from typing import Any, Literal, Self
+import re
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import AfterValidator, Field, JsonValue, model_validator
 
 from evalfarm.contracts.base import Contract, Name
 
@@ -14,9 +15,24 @@ HarnessName = Literal["direct", "loop", "codex"]
 HARNESSES: tuple[HarnessName, ...] = ("direct", "loop", "codex")
 Scalar = str | int | float | bool
 
+_RECORDS_PATH = re.compile(r"(\[\*\]|[^.\[\]]+)(\[\*\])*(\.[^.\[\]]+(\[\*\])*)*")
+
+
+def _reads_as_path(path: str) -> str:
+    if not _RECORDS_PATH.fullmatch(path):
+        raise ValueError(f"{path!r} is no path: give names separated by dots, [*] for every element, as in hits[*].id")
+    return path
+
+
+RecordsPath = Annotated[str, AfterValidator(_reads_as_path)]
+
 
 class Server(Contract):
-    """The MCP server under test: exactly one of a Python file, a stdio command, or an HTTP URL."""
+    """The MCP server under test: exactly one of a Python file, a stdio command, or an HTTP URL.
+
+    A Python file is run as a program that speaks MCP over stdio. A command whose first word is `python` is run
+    with the worker's own interpreter, so that it finds what is installed beside evalfarm.
+    """
 
     python: str | None = None  #: path of a file, relative to the suite's, that defines a FastMCP server
     command: tuple[str, ...] | None = None  #: argv of a server that speaks MCP over stdio
@@ -66,7 +82,7 @@ class Check(Contract):
     """
 
     tool: Name
-    at: str
+    at: RecordsPath
     highest: str | None = None  #: of each list of records keep those whose field is the largest
     without: str | None = None  #: a record with this field (not null) is an error, and fails the check
     field: str | None = None  #: the record's field to compare; none: the record itself

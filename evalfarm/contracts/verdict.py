@@ -105,6 +105,7 @@ class CaseSummary(Contract):
     labels: dict[Verdict, int]
     reasons: tuple[str, ...] = ()  #: each once, most frequent first
     trials: tuple[int, ...] = ()  #: indices of its trials, for `evalfarm show`
+    verdicts: tuple[Verdict, ...] = ()  #: aligned with `trials`
 
 
 class FirstBreak(Contract):

@@ -1,0 +1,174 @@
+"""From a suite's file to a suite that can be planned: read, checked, with every file it names."""
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from cases.document import Document, Loc, Mistake, did_you_mean, read_document, suite_error
+from cases.mistakes import field_mistakes
+from cases.suite_files import collect_files
+from evalfarm.contracts.base import digest_bytes
+from evalfarm.contracts.suite import Expectation, Suite
+from evalfarm.errors import SuiteError, UnknownName, UsageError
+
+SUITE_FILE = "suite.yaml"
+VALUES_LISTED = 20  #: of a tag, in a hint: a line or two
+SHIPPED = Path(__file__).parent / "suites"
+
+
+@dataclass(frozen=True)
+class LoadedSuite:
+    """A suite with the bytes of every file it names; the suite's own file is never one of them."""
+
+    suite: Suite
+    folder: Path
+    files: dict[str, bytes]  #: path relative to the folder, with `/` -> content
+    document: Document  #: where each field stands
+
+
+def shipped_suites() -> dict[str, Path]:
+    """The suites that come with evalfarm: name -> path of the YAML file."""
+    return {path.parent.name: path for path in sorted(SHIPPED.glob(f"*/{SUITE_FILE}"))}
+
+
+def load_suite(name_or_path: str) -> LoadedSuite:
+    """The suite of a shipped name, a YAML file, or a folder that holds `suite.yaml`.
+
+    A shipped name wins over a file of the same name: write `./bls` for the file.
+    Raises UnknownName when there is no such suite, and SuiteError with file, line and field of every
+    mistake when it does not load.
+    """
+    path = _suite_path(name_or_path)
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SuiteError(f"{path} is not UTF-8 text (byte {error.start})", "save the suite as UTF-8") from error
+    except OSError as error:
+        raise SuiteError(f"{path} cannot be read: {error.strerror}") from error
+    document = read_document(text, str(path))
+    suite = _suite_of(document)
+    files, mistakes = collect_files(suite, path, document)
+    mistakes += [*_repeated_ids(suite, document), *_reserved_tags(suite, document), *_bad_patterns(suite, document)]
+    if mistakes:
+        raise suite_error(document.path, mistakes)
+    return LoadedSuite(suite, path.parent, files, document)
+
+
+def file_digests(loaded: LoadedSuite) -> dict[str, str]:
+    """The digest of each of a suite's files, by its path relative to the suite's folder."""
+    return {name: digest_bytes(content) for name, content in loaded.files.items()}
+
+
+def check_tools(loaded: LoadedSuite, variant: str, tools: Collection[str]) -> None:
+    """Raises SuiteError when a case expects or calls a tool that the variant's server does not offer.
+
+    `tools` are the names that the running server lists. Each missing tool is named once, where it is first used.
+    """
+    missing: dict[str, str] = {}
+    for loc, verb, tool in _tools_named(loaded.suite):
+        if tool not in tools and tool not in missing:
+            where = f"suite '{loaded.suite.suite}' ({loaded.document.path}:{loaded.document.line(loc)})"
+            missing[tool] = f"{where} {verb} tool '{tool}', which the server of variant '{variant}' does not offer"
+    if missing:
+        raise SuiteError("\n".join(missing.values()), did_you_mean(next(iter(missing)), tools, "the server offers"))
+
+
+def _suite_path(name_or_path: str) -> Path:
+    shipped = shipped_suites()
+    if name_or_path in shipped:
+        return shipped[name_or_path]
+    path = Path(name_or_path)
+    if path.is_dir():
+        if (path / SUITE_FILE).is_file():
+            return path / SUITE_FILE
+        raise UnknownName(f"the folder {path} holds no {SUITE_FILE}", "give the path of the suite's YAML file")
+    if path.is_file():
+        return path
+    raise UnknownName(
+        f"no suite '{name_or_path}': no shipped suite, file or folder has this name",
+        did_you_mean(name_or_path, shipped, "shipped suites"),
+    )
+
+
+def _suite_of(document: Document) -> Suite:
+    try:
+        return Suite.model_validate(document.data)
+    except ValidationError as error:
+        raise suite_error(document.path, field_mistakes(error, document)) from error
+
+
+def _repeated_ids(suite: Suite, document: Document) -> Iterator[Mistake]:
+    first: dict[str, int] = {}
+    for place, case in enumerate(suite.cases):
+        loc: Loc = ("cases", place, "id")
+        if case.id in first:
+            yield document.mistake(loc, f"'{case.id}' is the id of another case too, in line {first[case.id]}")
+        first.setdefault(case.id, document.line(loc))
+
+
+def _reserved_tags(suite: Suite, document: Document) -> Iterator[Mistake]:
+    for place, case in enumerate(suite.cases):
+        if "case" in case.tags:
+            yield document.mistake(("cases", place, "tags", "case"), "no tag may be called 'case': it filters by id")
+
+
+def _bad_patterns(suite: Suite, document: Document) -> Iterator[Mistake]:
+    for place, line in enumerate(suite.simulation.script if suite.simulation else ()):
+        try:
+            re.compile(line.when)
+        except re.error as error:
+            yield document.mistake(("simulation", "script", place, "when"), f"not a regular expression: {error}")
+
+
+def _tools_named(suite: Suite) -> Iterator[tuple[Loc, str, str]]:
+    """Every tool a case speaks of: where, as what, which."""
+    for place, case in enumerate(suite.cases):
+        here: Loc = ("cases", place)
+        yield from ((loc, "expects", tool) for loc, tool in _tools_expected((*here, "expect"), case.expect))
+        if case.direct is not None:
+            yield (*here, "direct", "tool"), "directly calls", case.direct.tool
+            expected = _tools_expected((*here, "direct", "expect"), case.direct.expect)
+            yield from ((loc, "expects", tool) for loc, tool in expected)
+
+
+def _tools_expected(here: Loc, expect: Expectation) -> Iterator[tuple[Loc, str]]:
+    for field, names in (("tools", expect.tools), ("never", expect.never)):
+        yield from (((*here, field, place), tool) for place, tool in enumerate(names))
+    for field, checks in (("arguments", expect.arguments), ("results", expect.results)):
+        yield from (((*here, field, place, "tool"), check.tool) for place, check in enumerate(checks))
+
+
+def parse_filter(text: str) -> tuple[str, str]:
+    """A filter `TAG=VALUE` as the tag and the value. Raises UsageError for anything else."""
+    tag, equals, value = (part.strip() for part in text.partition("="))
+    if not (tag and equals and value):
+        raise UsageError(f"'{text}' is no filter", "write TAG=VALUE, as in mechanism=coverage_gap or case=CASE_ID")
+    return tag, value
+
+
+def select_cases(suite: Suite, filters: Mapping[str, str]) -> tuple[str, ...]:
+    """The ids of the cases that carry every tag as asked, in the suite's order; `case` filters by id.
+
+    Raises UsageError when no case has such a tag, or none matches; it lists what there is.
+    """
+    tags = {case.id: {**case.tags, "case": case.id} for case in suite.cases}
+    there = {tag for of_case in tags.values() for tag in of_case}
+    for tag in filters:
+        if tag not in there:
+            message = f"no case of suite '{suite.suite}' has a tag '{tag}'"
+            raise UsageError(message, did_you_mean(tag, there, "tags to filter by"))
+    chosen = tuple(case for case, of_case in tags.items() if filters.items() <= of_case.items())
+    if not chosen:
+        asked = " and ".join(f"{tag}={value}" for tag, value in filters.items())
+        values = {tag: sorted({of_case[tag] for of_case in tags.values() if tag in of_case}) for tag in filters}
+        hint = "; ".join(f"{tag} is one of {_listed(known)}" for tag, known in values.items())
+        raise UsageError(f"no case of suite '{suite.suite}' matches {asked}", hint)
+    return chosen
+
+
+def _listed(values: list[str]) -> str:
+    more = len(values) - VALUES_LISTED
+    return ", ".join(values[:VALUES_LISTED]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,106 @@
+"""The files that a suite names, read from its folder and from nowhere else."""
+
+import glob
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+from cases.document import Document, Loc, Mistake
+from evalfarm.contracts.suite import Suite
+
+PLUGIN_MANIFEST = ".codex-plugin/plugin.json"
+
+_Kind = Literal["file", "plugin", "pattern"]
+
+
+@dataclass(frozen=True)
+class _Named:
+    """A place in the suite that names files."""
+
+    loc: Loc
+    text: str  #: a path relative to the suite's folder, or a glob pattern
+    kind: _Kind
+
+
+class _Refused(Exception):
+    """Why what a suite names cannot be read."""
+
+    def __init__(self, text: str, hint: str = "") -> None:
+        super().__init__(text)
+        self.text = text
+        self.hint = hint
+
+
+def collect_files(suite: Suite, suite_file: Path, document: Document) -> tuple[dict[str, bytes], list[Mistake]]:
+    """The bytes of every file the suite names, by path relative to its folder, and what is wrong with the naming.
+
+    The suite's own file is left out even where a pattern or the plugin's folder covers it: it holds what is
+    expected. Compiled Python (`__pycache__`) is left out too. Nothing outside the folder is ever read, through
+    symbolic links neither.
+    """
+    folder = suite_file.parent
+    files: dict[str, bytes] = {}
+    mistakes: list[Mistake] = []
+    for named in _named_in(suite):
+        try:
+            for path in _paths(folder, named):
+                if path.name != suite_file.name or path.parent != folder:
+                    files[path.relative_to(folder).as_posix()] = _content(path, folder)
+        except _Refused as refused:
+            mistakes.append(document.mistake(named.loc, refused.text, refused.hint))
+    return dict(sorted(files.items())), mistakes
+
+
+def _named_in(suite: Suite) -> Iterator[_Named]:
+    if suite.server.python is not None:
+        yield _Named(("server", "python"), suite.server.python, "file")
+    if suite.plugin.path is not None:
+        yield _Named(("plugin", "path"), suite.plugin.path, "plugin")
+    if suite.simulation is not None and suite.simulation.policy is not None:
+        yield _Named(("simulation", "policy"), suite.simulation.policy, "file")
+    for name, variant in suite.variants.items():
+        if variant.server is not None and variant.server.python is not None:
+            yield _Named(("variants", name, "server", "python"), variant.server.python, "file")
+        if variant.plugin_path is not None:
+            yield _Named(("variants", name, "plugin_path"), variant.plugin_path, "plugin")
+    for place, pattern in enumerate(suite.files):
+        yield _Named(("files", place), pattern, "pattern")
+
+
+def _paths(folder: Path, named: _Named) -> list[Path]:
+    """The files that one place names. Raises _Refused."""
+    pure = PurePosixPath(named.text)
+    if pure.is_absolute() or ".." in pure.parts:
+        raise _Refused(f"'{named.text}' leads out of the suite's folder", "give a path inside the suite's folder")
+    path = folder / named.text
+    if named.kind == "pattern":
+        found = [folder / match for match in sorted(glob.glob(named.text, root_dir=folder, recursive=True))]
+        files = [file for match in found for file in (_tree(match) if match.is_dir() else [match])]
+        if not files:
+            raise _Refused(f"no file matches '{named.text}' in {folder}")
+        return files
+    if named.kind == "plugin":
+        if not (path / PLUGIN_MANIFEST).is_file():
+            raise _Refused(f"'{named.text}' is no plugin folder: {path / PLUGIN_MANIFEST} is missing")
+        return _tree(path)
+    if not path.is_file():
+        raise _Refused(f"there is no file '{named.text}' in {folder}")
+    return [path]
+
+
+def _tree(folder: Path) -> list[Path]:
+    inside = sorted(path for path in folder.rglob("*") if "__pycache__" not in path.parts)
+    for path in inside:
+        if path.is_symlink() and not path.is_file():
+            raise _Refused(f"{path} is a symbolic link, and not to a file", "put the files themselves there")
+    return [path for path in inside if path.is_file()]
+
+
+def _content(path: Path, folder: Path) -> bytes:
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise _Refused(f"{path} is a link that leads out of the suite's folder", "put the file itself there")
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise _Refused(f"{path} cannot be read: {error.strerror}") from error

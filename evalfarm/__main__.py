@@ -1,0 +1,5 @@
+"""`python -m evalfarm` is the `evalfarm` command."""
+
+from evalfarm.cli.main import main
+
+main()

@@ -1,0 +1,91 @@
+"""What commands print: progress to standard error, the report to standard output, the page to a file."""
+
+import json
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from evalfarm.contracts.run import Manifest
+from evalfarm.contracts.verdict import RunSummary
+from evalfarm.reports import markdown, page, terminal
+from evalfarm.runstate import Progress as Seen
+
+#: The width that reports are drawn for where standard output is no terminal.
+_PIPE_WIDTH = 100
+
+
+class Progressing:
+    """A progress bar on standard error while a run is seen through; one line at the start and end in a pipe."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        self._manifest = manifest
+        self._console = Console(stderr=True)
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[told]}"),
+        )
+        self._bar = Progress(*columns, console=self._console, transient=True, disable=not self._console.is_terminal)
+        self._task = self._bar.add_task(manifest.run, total=manifest.planned, told="")
+
+    def __enter__(self) -> Self:
+        simulated = "; a simulated model takes part" if self._manifest.simulated else ""
+        self._console.print(f"Run {self._manifest.run}: {self._manifest.planned} trials{simulated}", highlight=False)
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    def show(self, seen: Seen, crew: int) -> None:
+        """Show how far the run is; `crew` is the number of local workers."""
+        told = f"{seen.passed} passed, {seen.failed} failed"
+        told += "".join(
+            f", {count} {name}"
+            for count, name in ((seen.inconclusive, "inconclusive"), (seen.infra_failed, "infra"))
+            if count
+        )
+        waits = not crew and not seen.in_flight
+        self._bar.update(
+            self._task, completed=seen.closed, told=told + ("; waiting for a worker: evalfarm worker" if waits else "")
+        )
+
+    def stopped(self) -> None:
+        """Say that Ctrl-C was heard and how to go on."""
+        self._bar.stop()
+        self._console.print(
+            f"\nStopped. What is decided is kept. Go on with: evalfarm resume {self._manifest.run}", highlight=False
+        )
+
+
+def write_report(summary: RunSummary, home: Path, *, as_json: bool) -> Path:
+    """Print the report (or the JSON document) and write JSON, Markdown and HTML under the home; returns the page's path."""
+    folder = home / "reports" / summary.run
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "summary.json").write_text(as_document(summary), encoding="utf-8")
+    (folder / "report.md").write_text(markdown.render(summary), encoding="utf-8")
+    (folder / "report.html").write_text(page.render(summary), encoding="utf-8")
+    if as_json:
+        click.echo(as_document(summary), nl=False)
+    else:
+        terminal.render(summary, console=stdout_console())
+    return folder / "report.html"
+
+
+def as_document(summary: RunSummary) -> str:
+    """The summary as the one JSON document of docs/reference/run-summary.schema.json."""
+    return json.dumps(summary.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
+
+
+def stdout_console() -> Console:
+    """Standard output for reports: as wide as the terminal, or as reports are drawn for."""
+    return Console(file=sys.stdout, width=None if sys.stdout.isatty() else _PIPE_WIDTH, highlight=False)

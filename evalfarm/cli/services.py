@@ -1,0 +1,116 @@
+"""`evalfarm worker` and `evalfarm scheduler`: the two long-running services of a farm."""
+
+import os
+import signal
+import socket
+import threading
+import time
+from typing import Any
+
+import celery
+import click
+from celery.signals import worker_ready
+
+from evalfarm.broker import TRIALS, make_app
+from evalfarm.cli.standing import open_farm, open_redis
+from evalfarm.errors import EvalFarmError
+from evalfarm.runstate import Client, beat, connect, open_runs
+from evalfarm.settings import Settings, environment, load_settings
+from evalfarm.store import Store
+from graders.grade import result_of
+from scheduler.runs import TICK_S
+from worker.shift import Shift
+from worker.station import Station
+from worker.tasks import register
+
+#: Seconds between a worker's beats, and how long one counts.
+_BEAT_S, _BEAT_TTL_S = 2.0, 8.0
+
+
+@click.command()
+@click.option(
+    "--slots",
+    type=click.IntRange(min=1),
+    default=os.cpu_count() or 1,
+    show_default="one per core",
+    help="Trials at a time.",
+)
+@click.option("--while-stdin", is_flag=True, help="Stop when standard input closes: for whoever starts workers.")
+def worker(slots: int, while_stdin: bool) -> None:
+    """Run trials from the queue until stopped. SIGTERM finishes what is running first."""
+    settings = load_settings()
+    # The store is not touched here: object storage's runtime does not survive the fork into worker processes.
+    with open_redis(settings) as (redis_url, client):
+        name = f"worker-{os.getpid()}@{socket.gethostname()}"
+        worker_ready.connect(_beating(client, name, slots), weak=False)
+        if while_stdin:
+            threading.Thread(target=_end_with_stdin, daemon=True).start()
+        options = [
+            "--pool",
+            "prefork",
+            "--concurrency",
+            str(slots),
+            "--queues",
+            TRIALS,
+            "--hostname",
+            name,
+            "--loglevel",
+            "WARNING",
+        ]
+        # Gossip, mingle and heartbeats are traffic between workers that nobody here listens to.
+        options += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
+        worker_app(settings, redis_url).worker_main(["worker", *options])
+
+
+@click.command()
+def scheduler() -> None:
+    """Tend every open run until stopped: feed, reap, archive, seal. Several may run; none needs to lead."""
+    settings = load_settings()
+    with open_farm(settings) as farm:
+        tending = farm.scheduler()
+        click.echo(f"Tending the runs in {farm.store.url}", err=True)
+        while True:
+            for run in open_runs(farm.redis):
+                try:
+                    tending.look_at(run)
+                except EvalFarmError as error:
+                    click.echo(f"run {run}: {error}", err=True)
+            time.sleep(TICK_S * 5)
+
+
+def worker_app(settings: Settings, redis_url: str) -> celery.Celery:
+    """The application that worker processes run, with its task and the grader wired in.
+
+    What a process holds is opened in it, after the fork: connections must not be shared across one.
+    """
+
+    async def open_shift() -> Shift:
+        station = await Station(settings, Store(settings.store_url), environment()).open()
+        return Shift(station, connect(redis_url), result_of)
+
+    app = make_app(redis_url)
+    register(app, open_shift)
+    return app
+
+
+def _beating(client: Client, name: str, slots: int) -> Any:
+    def start(**_: Any) -> None:
+        threading.Thread(target=_beat, args=(client, name, slots), daemon=True).start()
+
+    return start
+
+
+def _beat(client: Client, name: str, slots: int) -> None:
+    while True:
+        try:
+            beat(client, name, slots, _BEAT_TTL_S)
+        except EvalFarmError as error:
+            click.echo(f"cannot tell Redis that this worker lives: {error.message}", err=True)
+        time.sleep(_BEAT_S)
+
+
+def _end_with_stdin() -> None:
+    # The descriptor, not sys.stdin: a reader inside sys.stdin holds its lock, and a child forked meanwhile hangs on it.
+    while os.read(0, 1024):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)

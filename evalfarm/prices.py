@@ -1,0 +1,118 @@
+"""What a model request costs, from a dated price table (`prices.toml`, and one's own before it)."""
+
+import tomllib
+from datetime import date
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Self
+
+from pydantic import Field, ValidationError, model_validator
+
+from evalfarm.contracts.base import Contract, digest
+from evalfarm.errors import UsageError
+
+SHIPPED_TABLE = Path(__file__).with_name("prices.toml")
+_MILLION = 1_000_000
+
+
+class Price(Contract):
+    """One entry of a price table: USD per million tokens, for the models that its patterns match."""
+
+    models: tuple[str, ...] = Field(min_length=1)  #: exact names, or patterns with `*` and `?`
+    input: float = Field(ge=0, allow_inf_nan=False)  #: input tokens that are not cached
+    cached_input: float = Field(ge=0, allow_inf_nan=False)
+    output: float = Field(ge=0, allow_inf_nan=False)  #: reasoning tokens included
+    as_of: date
+    source: str = Field(min_length=1)
+    note: str = ""
+
+    def rank(self, model: str) -> tuple[int, bool] | None:
+        """How closely this entry matches a model, to compare by: literal characters, then an exact name.
+
+        None: it does not match.
+        """
+        ranks = [_literal(pattern) for pattern in self.models if fnmatchcase(model, pattern)]
+        return max(ranks, default=None)
+
+
+class PriceTable(Contract):
+    """The entries of one file; no pattern stands in it twice."""
+
+    price: tuple[Price, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _each_pattern_once(self) -> Self:
+        patterns = [pattern for price in self.price for pattern in price.models]
+        twice = sorted({pattern for pattern in patterns if patterns.count(pattern) > 1})
+        if twice:
+            raise ValueError(f"{', '.join(twice)} has two prices")
+        return self
+
+
+class Prices(Contract):
+    """Price tables in the order in which they are asked: the first one that knows a model answers."""
+
+    tables: tuple[PriceTable, ...]
+
+    def price_of(self, model: str) -> Price | None:
+        """The entry with the longest match in the first table that has any; None: the price is unknown."""
+        for table in self.tables:
+            ranked = [(rank, price) for price in table.price if (rank := price.rank(model)) is not None]
+            if ranked:
+                return max(ranked, key=lambda pair: pair[0])[1]
+        return None
+
+    def cost_usd(
+        self, model: str, *, input_tokens: int | None, cached_tokens: int | None, output_tokens: int | None
+    ) -> float | None:
+        """USD for one request: (input − cached) × input + cached × cached_input + output × output, per million.
+
+        `cached_tokens` is the part of `input_tokens` that the provider's cache served, and is priced
+        once. None, never zero, where the price or a count is unknown or more is cached than came in.
+        """
+        price = self.price_of(model)
+        if price is None or input_tokens is None or cached_tokens is None or output_tokens is None:
+            return None
+        if not 0 <= cached_tokens <= input_tokens or output_tokens < 0:
+            return None
+        fresh = (input_tokens - cached_tokens) * price.input
+        return (fresh + cached_tokens * price.cached_input + output_tokens * price.output) / _MILLION
+
+    @property
+    def digest(self) -> str:
+        """A digest over every entry, for the manifest."""
+        return digest(self)
+
+
+def load_prices(path: Path | None) -> Prices:
+    """The shipped prices, with the table at `path` (if any) asked before them.
+
+    Raises UsageError when that file cannot be read or is no price table.
+    """
+    shipped = _read_table(SHIPPED_TABLE)
+    return Prices(tables=(shipped,) if path is None else (_read_table(path), shipped))
+
+
+def _literal(pattern: str) -> tuple[int, bool]:
+    wild = sum(pattern.count(sign) for sign in "*?[")
+    return len(pattern) - wild, wild == 0
+
+
+def _read_table(path: Path) -> PriceTable:
+    try:
+        return PriceTable.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise _refused(path, error.strerror or str(error)) from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise _refused(path, f"{where}: {first['msg']}" if where else first["msg"]) from error
+    except ValueError as error:  # TOML that does not parse, bytes that are no UTF-8
+        raise _refused(path, str(error)) from error
+
+
+def _refused(path: Path, why: str) -> UsageError:
+    return UsageError(
+        f"the price table {path} cannot be used: {why}",
+        hint="docs/reference/settings.md shows a table; unset EVALFARM_PRICES to use only the shipped one",
+    )

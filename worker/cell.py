@@ -1,0 +1,281 @@
+"""The isolated cell of one attempt: what is in it, and the two doors that lead out.
+
+`cell` isolation is an outer bubblewrap (the one inside the Codex wheel) around the whole product: own user, PID,
+IPC, UTS, cgroup and network namespaces, a cleared environment, a read-only system, a cloned home, an empty work
+folder, and death with the worker. Inside, 127.0.0.1:8124 is the model gateway and 127.0.0.1:8123 the tool gateway;
+there is nothing else to reach. The product's own sandbox still works inside.
+
+`harness` isolation runs the product as it is, with a cleared environment and its own sandbox set to hide its home,
+for machines that do not allow namespaces. It is named in the manifest and in every report.
+
+No secret is ever inside: the model gateway adds the key outside.
+"""
+
+import asyncio
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from starlette.types import ASGIApp
+
+from evalfarm.contracts.run import Isolation
+from evalfarm.errors import HarnessUnavailable, IsolationUnavailable
+from worker.in_cell import PORTS
+from worker.serving import loopback, serving
+
+#: Where things are as the agent sees them.
+HOME_INSIDE = "/home/agent"
+CODEX_HOME_INSIDE = f"{HOME_INSIDE}/.codex"
+WORK_INSIDE = "/work"
+MODEL_URL_INSIDE = f"http://127.0.0.1:{PORTS[0]}/v1"
+TOOLS_URL_INSIDE = f"http://127.0.0.1:{PORTS[1]}/mcp"
+
+_PRELUDE = Path(__file__).with_name("in_cell.py")
+_DOORS_TIMEOUT_S = 20.0
+
+
+@dataclass(frozen=True)
+class Codex:
+    """The Codex that is measured, and the bubblewrap that seals it in."""
+
+    binary: Path
+    package: Path  #: the folder that must be visible inside: the binary with its helpers
+    bwrap: Path
+
+
+@dataclass(frozen=True)
+class Cell:
+    """An open cell: start the harness with this argv, in this folder."""
+
+    argv: tuple[str, ...]
+    work: str  #: the work folder as the harness sees it
+
+
+def sealed(codex: Codex, home: Path, work: Path, *, doors: Path | None = None) -> tuple[str, ...]:
+    """The bubblewrap argv up to where the command inside begins. `doors`: the unix socket that takes the listeners.
+
+    The command line holds no secret and nothing of the caller's environment: `ps` inside shows it.
+    """
+    argv = [str(codex.bwrap), "--die-with-parent", "--new-session", "--clearenv", "--hostname", "cell"]
+    argv += [f"--unshare-{space}" for space in ("user", "pid", "ipc", "uts", "net", "cgroup-try")]
+    argv += ["--ro-bind", "/usr", "/usr", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/run"]  # noqa: S108
+    for name in ("bin", "sbin", "lib", "lib64"):
+        path = Path("/", name)
+        if path.is_symlink():
+            argv += ["--symlink", os.readlink(path), str(path)]
+        elif path.is_dir():
+            argv += ["--ro-bind", str(path), str(path)]
+    for name in (
+        "/etc/ssl",
+        "/etc/ca-certificates",
+        "/etc/passwd",
+        "/etc/group",
+        "/etc/localtime",
+        "/etc/alternatives",
+    ):
+        argv += ["--ro-bind-try", name, name]
+    argv += ["--ro-bind", str(codex.package), "/opt/codex"]
+    argv += ["--bind", str(home), CODEX_HOME_INSIDE, "--bind", str(work), WORK_INSIDE, "--chdir", WORK_INSIDE]
+    if doors is not None:
+        argv += ["--ro-bind", str(_PRELUDE), "/run/in_cell.py", "--ro-bind", str(doors), "/run/doors.sock"]
+    interpreter = _interpreter()
+    if not interpreter.is_relative_to("/usr"):
+        argv += ["--ro-bind", sys.base_prefix, sys.base_prefix]
+    for name, value in environment(HOME_INSIDE, CODEX_HOME_INSIDE).items():
+        argv += ["--setenv", name, value]
+    if doors is not None:
+        argv += [str(interpreter), "-IS", "/run/in_cell.py"]
+    return tuple(argv)
+
+
+def environment(home: str, codex_home: str) -> dict[str, str]:
+    """All that a harness finds in its environment."""
+    return {
+        "HOME": home,
+        "CODEX_HOME": codex_home,
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "LANG": "C.UTF-8",
+        "USER": "agent",
+        "SHELL": "/bin/bash",
+    }
+
+
+def codex_inside(codex: Codex) -> str:
+    """The Codex binary's path as seen inside a sealed cell."""
+    return f"/opt/codex/{codex.binary.relative_to(codex.package)}"
+
+
+@asynccontextmanager
+async def open_cell(
+    codex: Codex,
+    isolation: Isolation,
+    *,
+    room: Path,
+    model: ASGIApp,
+    tools: ASGIApp,
+    rewrite: Callable[[str, str, Path], None],
+) -> AsyncIterator[Cell]:
+    """A cell around `room` (which holds `home/` and `work/`), its doors leading to the two apps.
+
+    `rewrite(model_url, tools_url, home)` is called under `harness` isolation only, where addresses differ from
+    attempt to attempt and the cloned home has to be told.
+    """
+    async with AsyncExitStack() as stack:
+        home, work = room / "home", room / "work"
+        if isolation == "harness":
+            sockets = [loopback() for _ in PORTS]
+            ports = [sock.getsockname()[1] for sock in sockets]
+            rewrite(f"http://127.0.0.1:{ports[0]}/v1", f"http://127.0.0.1:{ports[1]}/mcp", home)
+            await _serve(stack, sockets, model, tools)
+            env = environment(str(room), str(home))
+            command = ("/usr/bin/env", "-i", *(f"{name}={value}" for name, value in env.items()), str(codex.binary))
+            yield Cell(argv=(*command, "app-server"), work=str(work))
+            return
+        doors = room / "doors.sock"
+        listener = socket.socket(socket.AF_UNIX)
+        stack.callback(listener.close)
+        bind_unix(listener, doors)
+        listener.listen(1)
+        listener.setblocking(False)
+        opening = asyncio.create_task(_open_doors(listener, doors, stack, model, tools))
+        stack.callback(opening.cancel)
+        yield Cell(argv=(*sealed(codex, home, work, doors=doors), codex_inside(codex), "app-server"), work=WORK_INSIDE)
+
+
+async def _open_doors(
+    listener: socket.socket, path: Path, stack: AsyncExitStack, model: ASGIApp, tools: ASGIApp
+) -> None:
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(_DOORS_TIMEOUT_S):
+        inside, _ = await loop.sock_accept(listener)
+    listener.close()
+    path.unlink()  # the door that handed the doors out is closed for good: nothing inside can connect to it again
+    with inside:
+        inside.setblocking(True)
+        _, descriptors, _, _ = socket.recv_fds(inside, 16, len(PORTS))
+        await _serve(stack, [socket.socket(fileno=descriptor) for descriptor in descriptors], model, tools)
+        inside.send(b"!")
+
+
+async def _serve(stack: AsyncExitStack, sockets: list[socket.socket], model: ASGIApp, tools: ASGIApp) -> None:
+    await stack.enter_async_context(serving(model, sockets[0]))
+    await stack.enter_async_context(serving(tools, sockets[1], lifespan="on"))
+
+
+def containment(codex: Codex, isolation: Isolation) -> tuple[str, ...]:
+    """An argv prefix under which a helper's whole process tree dies with this worker; empty where not possible.
+
+    It contains processes, not secrets: it is for the plugin's own server, which its author trusts.
+    """
+    if isolation == "harness":
+        return ()
+    return (
+        str(codex.bwrap),
+        "--die-with-parent",
+        "--unshare-user",
+        "--unshare-pid",
+        "--bind",
+        "/",
+        "/",
+        "--dev-bind",
+        "/dev",
+        "/dev",
+        "--proc",
+        "/proc",
+    )
+
+
+def find_codex(binary: Path | None) -> Codex:
+    """The Codex to measure: the one named by the settings, else the runtime that is installed with evalfarm.
+
+    Raises HarnessUnavailable when there is none.
+    """
+    import codex_cli_bin  # noqa: PLC0415 - the wheel holds 370 MB of files, but importing it costs nothing
+
+    bundled = Path(codex_cli_bin.bundled_package_dir())
+    if binary is None:
+        return Codex(bundled / "bin/codex", bundled, bundled / "codex-resources/bwrap")
+    if not binary.is_file() or not os.access(binary, os.X_OK):
+        raise HarnessUnavailable(
+            f"EVALFARM_CODEX_BIN is {binary}, which is no executable file",
+            "name a Codex binary, or unset it to use the one installed here",
+        )
+    resolved = binary.resolve()
+    package = resolved.parent.parent if resolved.parent.name == "bin" else resolved.parent
+    return Codex(resolved, package, bundled / "codex-resources/bwrap")
+
+
+def codex_version(codex: Codex) -> str:
+    """What the binary says of itself, as in `0.163.0`. Raises HarnessUnavailable when it does not start."""
+    try:
+        done = subprocess.run([codex.binary, "--version"], capture_output=True, text=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise HarnessUnavailable(
+            f"the Codex binary {codex.binary} does not start: {error}", "run it with --version to see why"
+        ) from error
+    if done.returncode != 0 or not done.stdout.strip():
+        told = (done.stderr or done.stdout).strip()[-300:] or f"exit status {done.returncode}"
+        raise HarnessUnavailable(
+            f"the Codex binary {codex.binary} does not start: {told}", "run it with --version to see why"
+        )
+    return done.stdout.split()[-1]
+
+
+def check_isolation(codex: Codex, isolation: Isolation) -> None:
+    """Prove that the isolation asked for works here. Raises IsolationUnavailable with what to do."""
+    if isolation == "harness":
+        return
+    argv = [
+        codex.bwrap,
+        *(f"--unshare-{space}" for space in ("user", "pid", "net")),
+        "--ro-bind",
+        "/",
+        "/",
+        "--proc",
+        "/proc",
+        "/bin/true",
+    ]
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
+        told = done.stderr.strip() if done.returncode else ""
+    except (OSError, subprocess.TimeoutExpired) as error:
+        told = str(error)
+    if told:
+        raise IsolationUnavailable(
+            f"this machine does not allow the namespaces of an isolated cell: {told}",
+            "allow unprivileged user namespaces (in a container: a seccomp profile that permits them), or accept the "
+            "product's own sandbox only, with --isolation harness; the report will say so",
+        )
+
+
+def _interpreter() -> Path:
+    system = Path("/usr/bin/python3")
+    return (
+        system
+        if system.exists()
+        else Path(sys.base_prefix, "bin", f"python{sys.version_info[0]}.{sys.version_info[1]}")
+    )
+
+
+def lay_out(room: Path, template: Path) -> None:
+    """Make an attempt's room: a clone of the prepared home (about 100 kB, a millisecond) and an empty work folder."""
+    shutil.copytree(template, room / "home", symlinks=True)
+    (room / "work").mkdir()
+
+
+def bind_unix(sock: socket.socket, path: Path) -> None:
+    """Bind a unix socket at any path: one longer than the 107 bytes allowed is reached through its folder's descriptor."""
+    if len(os.fsencode(path)) < 108:
+        sock.bind(str(path))
+        return
+    folder = os.open(path.parent, os.O_PATH)
+    try:
+        sock.bind(f"/proc/self/fd/{folder}/{path.name}")
+    finally:
+        os.close(folder)

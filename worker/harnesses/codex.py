@@ -1,0 +1,133 @@
+"""The real Codex through its official SDK, with the plugin installed, as close to the product as it gets.
+
+The built-in provider is kept (its base URL is the gateway), approvals are off, and nothing is added to the
+question but the product's own mention of the plugin. The turn's stream is read item by item, so a turn that
+fails half-way still leaves all that was seen.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from openai_codex import ApprovalMode, AsyncCodex, CodexConfig
+from openai_codex.errors import CodexError
+from openai_codex.generated.v2_all import (
+    AgentMessageThreadItem,
+    CommandExecutionThreadItem,
+    ItemCompletedNotification,
+    McpToolCallThreadItem,
+    TurnCompletedNotification,
+    TurnStatus,
+)
+from openai_codex.models import Notification, UnknownNotification
+from pydantic import JsonValue
+
+from evalfarm.contracts.run import ShellCommand, ToolCall
+from evalfarm.errors import HarnessUnavailable
+from worker.cell import Cell
+from worker.codex_home import mention, server_entry
+from worker.harnesses import FINISHED, Ending, OpenAttempt
+
+
+async def drive(attempt: OpenAttempt, cell: Cell) -> Ending:
+    """Ask the case's turns one after another in one thread.
+
+    Raises HarnessUnavailable when Codex does not start or refuses the thread, as it does when a required MCP
+    server is missing: that says nothing about the plugin's answer.
+    """
+    async with _started(cell) as codex:
+        attempt.notes.versions["codex"] = codex.metadata.serverInfo.version if codex.metadata.serverInfo else ""  # type: ignore[assignment]
+        try:
+            thread = await codex.thread_start(
+                approval_mode=ApprovalMode.deny_all, cwd=cell.work, ephemeral=True, model=attempt.trial.arm.model
+            )
+        except CodexError as error:
+            raise HarnessUnavailable(
+                f"Codex refused to start a thread: {error}", "the plugin's MCP server must be up"
+            ) from error
+        prefix = mention(attempt.suite.plugin)
+        for query in attempt.case.turns:
+            attempt.tools.turn = attempt.notes.ask(query)
+            try:
+                turn = await thread.turn(f"{prefix}{query}")
+                async for event in turn.stream():
+                    ending = _take(attempt, event)
+                    if ending is not None and ending is not FINISHED:
+                        return ending
+            except CodexError as error:
+                return Ending("crashed", f"Codex ended in mid-turn: {error}")
+            prefix = ""  # a user mentions the plugin once in a conversation
+    return FINISHED
+
+
+@asynccontextmanager
+async def _started(cell: Cell) -> AsyncIterator[AsyncCodex]:
+    codex = AsyncCodex(CodexConfig(launch_args_override=cell.argv))
+    try:
+        await codex.__aenter__()
+    except (CodexError, OSError, RuntimeError) as error:
+        raise HarnessUnavailable(
+            f"Codex did not start in its cell: {error}", "evalfarm doctor shows what works here"
+        ) from error
+    try:
+        yield codex
+    finally:
+        await codex.close()
+
+
+def _take(attempt: OpenAttempt, event: Notification) -> Ending | None:
+    """Note one event; an Ending when it ends the turn."""
+    payload = event.payload
+    # Deltas repeat, piece by piece, what the completed item holds whole.
+    if not event.method.lower().endswith("delta"):
+        attempt.notes.events.append({"method": event.method, "params": _plain(payload)})
+    if isinstance(payload, ItemCompletedNotification):
+        _take_item(attempt, payload.item.root)
+    if isinstance(payload, TurnCompletedNotification):
+        if payload.turn.status == TurnStatus.completed:
+            return FINISHED
+        told = payload.turn.error.message if payload.turn.error else payload.turn.status.value
+        return Ending("crashed", f"Codex's turn {payload.turn.status.value}: {told}")
+    return None
+
+
+def _take_item(attempt: OpenAttempt, item: Any) -> None:
+    notes, turn = attempt.notes, attempt.tools.turn
+    if isinstance(item, AgentMessageThreadItem):
+        notes.answer(item.text)
+    elif isinstance(item, CommandExecutionThreadItem):
+        duration = item.duration_ms / 1000 if item.duration_ms is not None else None
+        output = item.aggregated_output or ""
+        notes.shell_commands.append(
+            ShellCommand(command=item.command, output=output, exit_code=item.exit_code, duration_s=duration, turn=turn)
+        )
+    elif isinstance(item, McpToolCallThreadItem) and item.server == server_entry(attempt.suite.plugin):
+        notes.tool_calls.append(_tool_call(item, turn))
+
+
+def _tool_call(item: McpToolCallThreadItem, turn: int) -> ToolCall:
+    result: JsonValue = None
+    error = item.error.message if item.error else None
+    if item.result is not None:
+        result = item.result.structured_content
+        if result is None:
+            result = "\n".join(
+                str(block["text"]) for block in item.result.content if isinstance(block, dict) and "text" in block
+            )
+    if error is None and item.status.value == "failed":
+        error = result if isinstance(result, str) and result else "failed"
+    return ToolCall(
+        name=item.tool,
+        arguments=item.arguments,
+        result=None if error else result,
+        error=error,
+        duration_s=item.duration_ms / 1000 if item.duration_ms is not None else None,
+        turn=turn,
+    )
+
+
+def _plain(payload: Any) -> JsonValue:
+    if isinstance(payload, UnknownNotification):
+        return payload.params
+    plain: JsonValue = payload.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return plain

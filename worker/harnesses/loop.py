@@ -1,0 +1,121 @@
+"""A small function-calling loop over the Responses API: the model and the tools, and no product around them.
+
+It keeps no state at the provider (`store: false`): the whole conversation goes back in `input` each time, with
+the model's own items, encrypted reasoning among them. Items are sent back without null fields, which the API
+rejects.
+"""
+
+import json
+import time
+from typing import Any
+
+import mcp_types
+from pydantic import JsonValue
+
+from evalfarm.contracts.run import ToolCall
+from evalfarm.model_client import (
+    APIConnectionError,
+    APIStatusError,
+    AsyncOpenAI,
+    Response,
+    ResponseFunctionToolCall,
+    responses_client,
+)
+from worker.harnesses import FINISHED, Ending, OpenAttempt
+from worker.tool_gateway import result_text, result_value
+
+
+async def drive(attempt: OpenAttempt) -> Ending:
+    """Ask the case's turns one after another in one conversation."""
+    if attempt.model is None:
+        raise ValueError("the loop needs a model")
+    conversation: list[Any] = []
+    async with responses_client(attempt.model.transport()) as client:
+        for query in attempt.case.turns:
+            attempt.tools.turn = attempt.notes.ask(query)
+            conversation.append({"role": "user", "content": query})
+            try:
+                ending = await _one_turn(attempt, client, conversation)
+            except (APIStatusError, APIConnectionError) as error:
+                return Ending("crashed", f"the model request failed: {error}")
+            if ending is not FINISHED:
+                return ending
+    return FINISHED
+
+
+async def _one_turn(attempt: OpenAttempt, client: AsyncOpenAI, conversation: list[Any]) -> Ending:
+    """Requests and tool rounds until the model answers or the suite's limit is reached."""
+    rounds = attempt.suite.loop.tool_rounds
+    request: dict[str, Any] = {
+        "model": attempt.trial.arm.model,
+        "instructions": system_prompt(attempt),
+        "tools": [function_tool(tool) for tool in attempt.tools.tools],
+        "store": False,
+        "include": ["reasoning.encrypted_content"],
+    }
+    for tool_round in range(rounds + 1):
+        response: Response = await client.responses.create(input=conversation, **request)
+        attempt.notes.events.append(
+            response.model_dump(mode="json", exclude_none=True, exclude={"tools", "instructions"})
+        )
+        conversation += [item.model_dump(mode="json", exclude_none=True) for item in response.output]
+        calls = [item for item in response.output if isinstance(item, ResponseFunctionToolCall)]
+        attempt.notes.answer(response.output_text)
+        if not calls:
+            return FINISHED
+        if tool_round == rounds:
+            break
+        for call in calls:
+            output = await _call(attempt, call)
+            conversation.append({"type": "function_call_output", "call_id": call.call_id, "output": output})
+    return Ending("gave_up", f"the model still asked for tools after {rounds} rounds of calls, the loop's limit")
+
+
+async def _call(attempt: OpenAttempt, call: ResponseFunctionToolCall) -> str:
+    """Make one call that the model asked for; what goes wrong is recorded and told to the model."""
+    at = time.monotonic()
+    arguments: JsonValue = call.arguments
+    try:
+        arguments = json.loads(call.arguments or "{}")
+    except ValueError as error:
+        problem = f"the arguments are no JSON: {error}"
+    else:
+        problem = "" if isinstance(arguments, dict) else "the arguments are no JSON object"
+    if not problem and call.name not in {tool.name for tool in attempt.tools.tools}:
+        problem = f"there is no tool {call.name!r}"
+    result = None
+    if not problem and isinstance(arguments, dict):
+        result = await attempt.tools.call(call.name, arguments)
+        problem = result_text(result) if result.is_error else ""
+    attempt.notes.tool_calls.append(
+        ToolCall(
+            name=call.name,
+            arguments=arguments,
+            result=result_value(result) if result is not None and not problem else None,
+            error=problem or None,
+            started_s=at - attempt.started,
+            duration_s=time.monotonic() - at,
+            turn=attempt.tools.turn,
+        )
+    )
+    if problem or result is None:
+        return json.dumps({"error": problem})
+    return json.dumps(value) if not isinstance(value := result_value(result), str) else value
+
+
+def system_prompt(attempt: OpenAttempt) -> str:
+    """The suite's own prompt; the server's instructions only where the suite asks for them, as a bare loop ignores them."""
+    options = attempt.suite.loop
+    parts = [options.system_prompt, attempt.tools.instructions if options.server_instructions else ""]
+    return "\n\n".join(part.strip() for part in parts if part.strip())
+
+
+def function_tool(tool: mcp_types.Tool) -> dict[str, JsonValue]:
+    """An MCP tool as the Responses API takes it. Not strict: servers' schemas rarely fit its subset."""
+    return {
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description or "",
+        "parameters": tool.input_schema,
+        "strict": False,
+    }

@@ -1,0 +1,58 @@
+"""What can be found out before a run starts: the tools each variant's server shows, the versions in use."""
+
+import asyncio
+import platform
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from evalfarm.contracts.base import digest
+from evalfarm.contracts.run import Isolation
+from evalfarm.contracts.suite import Suite
+from worker.cell import Codex, containment
+from worker.plugin_server import PluginServer
+
+#: The libraries whose version can move a result.
+_LIBRARIES = ("openai-codex", "openai", "mcp", "fastmcp")
+
+
+@dataclass(frozen=True)
+class ServerListing:
+    """What a variant's server shows of itself."""
+
+    tools: tuple[str, ...]
+    digest: str  #: over names, descriptions, schemas and instructions: all that a model reads
+
+
+def list_servers(
+    suite: Suite,
+    folder: Path,
+    variants: tuple[str, ...],
+    *,
+    log: Path,
+    codex: Codex,
+    isolation: Isolation,
+    environ: Mapping[str, str],
+) -> dict[str, ServerListing]:
+    """Start each variant's server, ask what it offers, and stop it. Raises ServerUnavailable."""
+
+    async def ask(variant: str) -> ServerListing:
+        async with AsyncExitStack() as stack:
+            server = await PluginServer.start(
+                suite.server_of(variant), folder, log=log, environ=environ, containment=containment(codex, isolation)
+            )
+            stack.push_async_callback(server.stop)
+            described = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in server.tools]
+            return ServerListing(tuple(tool.name for tool in server.tools), digest([described, server.instructions]))
+
+    async def ask_all() -> list[ServerListing]:
+        return await asyncio.gather(*(ask(variant) for variant in variants))
+
+    return dict(zip(variants, asyncio.run(ask_all()), strict=True))
+
+
+def library_versions() -> dict[str, str]:
+    """The versions of Python and of the libraries between us and the plugin."""
+    return {"python": platform.python_version()} | {name: version(name) for name in _LIBRARIES}

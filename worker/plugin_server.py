@@ -1,0 +1,157 @@
+"""The plugin's MCP server: started once per worker, or once per attempt when it keeps state.
+
+Whatever way a suite names its server, everything above this file sees the same thing: tools, instructions
+and `call`. A server that evalfarm starts runs with a cleared environment and, where namespaces are allowed,
+in a PID namespace of its own, so that no child of it outlives the worker, however the worker ends.
+"""
+
+import asyncio
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TextIO
+
+import mcp_types
+from mcp.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+
+from evalfarm.contracts.suite import Server
+from evalfarm.errors import ServerUnavailable
+
+#: Seconds that one tool call may take before it counts as failed. Longer than any sane tool, shorter than an attempt.
+CALL_TIMEOUT_S = 60.0
+
+#: How much of a dead server's stderr goes into the message.
+_TAIL_CHARS = 600
+
+
+class PluginServer:
+    """A live connection to one MCP server. Open with `start`, close with `stop`."""
+
+    def __init__(self, server: Server, folder: Path, log: Path, containment: tuple[str, ...]) -> None:
+        self._server = server
+        self._folder = folder
+        self._log = log
+        self._containment = containment
+        self._client: Client | None = None
+        self._up = asyncio.Event()
+        self._leave = asyncio.Event()
+        self._holder: asyncio.Task[None] | None = None
+        self.tools: tuple[mcp_types.Tool, ...] = ()
+        self.instructions: str = ""
+        self.name = ""
+        self.version = ""
+
+    @classmethod
+    async def start(
+        cls, server: Server, folder: Path, *, log: Path, environ: Mapping[str, str], containment: tuple[str, ...] = ()
+    ) -> "PluginServer":
+        """Bring the server up and list its tools.
+
+        `folder` is where the suite's files lie, `log` takes the server's stderr, `environ` provides the
+        values that `env_from` names, `containment` is an argv prefix that the server's process runs under.
+        Raises ServerUnavailable when it is not up within `startup_timeout_s`, or offers no tool.
+        """
+        self = cls(server, folder, log, containment)
+        self._holder = asyncio.create_task(self._hold(environ))
+        ready = asyncio.create_task(self._up.wait())
+        await asyncio.wait((self._holder, ready), timeout=server.startup_timeout_s, return_when="FIRST_COMPLETED")
+        ready.cancel()
+        if not self._up.is_set():
+            reason = self._why_not_up()
+            await self.stop()
+            raise ServerUnavailable(
+                f"the plugin's MCP server ({describe(server)}) did not come up within "
+                f"{server.startup_timeout_s:g} s: {reason}",
+                "start it by hand to see why; a Python file must call mcp.run() under `if __name__ == '__main__'`; "
+                "a slow server may need a larger startup_timeout_s in the suite",
+            )
+        if not self.tools:
+            await self.stop()
+            raise ServerUnavailable(
+                f"the plugin's MCP server ({describe(server)}) offers no tools", "check what its tools/list answers"
+            )
+        return self
+
+    @property
+    def alive(self) -> bool:
+        """Whether the connection still stands."""
+        return self._holder is not None and not self._holder.done()
+
+    async def call(self, name: str, arguments: dict[str, Any]) -> mcp_types.CallToolResult:
+        """Call a tool. Raises mcp's and anyio's errors as they come: the tool gateway records them."""
+        if self._client is None:
+            raise ConnectionError("the MCP server is not connected")
+        return await self._client.call_tool(name, arguments, read_timeout_seconds=CALL_TIMEOUT_S)
+
+    async def stop(self) -> None:
+        """Close the connection and end the server's process."""
+        self._leave.set()
+        if self._holder is not None:
+            if not self._up.is_set():
+                self._holder.cancel()
+            await asyncio.wait((self._holder,))
+
+    async def _hold(self, environ: Mapping[str, str]) -> None:
+        # One task enters and leaves the client: its task groups are bound to the task that opened them.
+        with self._log.open("a", encoding="utf-8") as errlog:
+            # The client's own cache is off: a tool list is asked once, and a repeat must never be a cached answer.
+            async with Client(self._transport(environ, errlog), cache=None) as client:
+                listed = await client.list_tools()
+                self.tools = tuple(listed.tools)
+                while listed.next_cursor:
+                    listed = await client.list_tools(cursor=listed.next_cursor)
+                    self.tools += tuple(listed.tools)
+                self.instructions = client.instructions or ""
+                info = client.server_info
+                self.name, self.version = (info.name, info.version) if info else ("", "")
+                self._client = client
+                self._up.set()
+                await self._leave.wait()
+
+    def _transport(self, environ: Mapping[str, str], errlog: TextIO) -> Any:
+        if self._server.url is not None:
+            return self._server.url
+        argv = (*self._containment, *command_of(self._server, self._folder))
+        env = dict(self._server.env) | {name: environ[name] for name in self._server.env_from if name in environ}
+        # PYTHONUNBUFFERED: a Python server that prints a line of protocol must not sit on it.
+        env.setdefault("PYTHONUNBUFFERED", "1")
+        return stdio_client(
+            StdioServerParameters(command=argv[0], args=list(argv[1:]), env=env, cwd=self._folder), errlog
+        )
+
+    def _why_not_up(self) -> str:
+        told = (
+            self._log.read_text(encoding="utf-8", errors="replace")[-_TAIL_CHARS:].strip() if self._log.exists() else ""
+        )
+        if self._holder is not None and self._holder.done() and not self._holder.cancelled():
+            error = _root(self._holder.exception())
+            return f"{type(error).__name__}: {error}" + (f"; it said: {told}" if told else "")
+        return f"it said: {told}" if told else "no answer"
+
+
+def command_of(server: Server, folder: Path) -> tuple[str, ...]:
+    """The argv that starts a server evalfarm runs itself. `python` stands for the worker's own interpreter."""
+    if server.python is not None:
+        return (sys.executable, str(folder / server.python))
+    if server.command is None:
+        raise ValueError("a server reached by url has no command")
+    first = sys.executable if server.command[0] in ("python", "python3") else server.command[0]
+    if shutil.which(first, path=None) is None and not (folder / first).exists():
+        raise ServerUnavailable(
+            f"the plugin's MCP server cannot be started: there is no program {first!r} on this worker",
+            "install it on every worker, or give its full path in server.command",
+        )
+    return (first, *server.command[1:])
+
+
+def describe(server: Server) -> str:
+    """How a suite names its server, for messages: never with its environment."""
+    return server.python or server.url or " ".join(server.command or ())
+
+
+def _root(error: BaseException | None) -> BaseException | None:
+    while isinstance(error, BaseExceptionGroup) and error.exceptions:
+        error = error.exceptions[0]
+    return error

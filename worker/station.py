@@ -1,0 +1,181 @@
+"""What one worker process keeps from attempt to attempt: plans, servers, the way to the models, Codex.
+
+A station is opened once per worker process and serves any trial of any run. Everything in it is rebuilt on
+demand, so losing it costs time and never a result.
+"""
+
+import asyncio
+import os
+import shutil
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from cases.policies import SIMULATED_MODELS, Policy, load_base, simulated_policy
+from evalfarm.contracts.base import digest
+from evalfarm.contracts.run import Isolation, Plan
+from evalfarm.contracts.suite import Plugin, Suite
+from evalfarm.errors import InfrastructureError, UsageError
+from evalfarm.prices import Prices, load_prices
+from evalfarm.settings import Settings
+from evalfarm.store import Store
+from worker.cell import Codex, check_isolation, codex_version, containment, find_codex
+from worker.codex_home import template_home
+from worker.plugin_server import PluginServer
+from worker.upstreams import Upstream, is_simulated, provider, simulated
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A run as this worker needs it: its plan, and the suite's files laid out on this machine."""
+
+    plan: Plan
+    folder: Path
+    key: str  #: what servers and simulated models are kept under
+
+
+class Station:
+    """Opened in a worker process's event loop; closed when the process ends."""
+
+    def __init__(self, settings: Settings, store: Store, environ: Mapping[str, str]) -> None:
+        """`environ` provides the values that a suite's `env_from` names."""
+        self.settings = settings
+        self.store = store
+        self._environ = environ
+        self._stack = AsyncExitStack()
+        self._prepared: dict[str, Prepared] = {}
+        self._servers: dict[tuple[str, str], PluginServer] = {}
+        self._upstreams: dict[str, Upstream] = {}
+        self._opening = asyncio.Lock()
+        self.rooms = settings.home / "cells" / str(os.getpid())
+
+    async def open(self) -> "Station":
+        """Clear what an earlier process of this number, or one that was killed, left behind."""
+        sweep(self.rooms.parent)
+        self.rooms.mkdir(parents=True)
+        self._stack.callback(shutil.rmtree, self.rooms, ignore_errors=True)
+        return self
+
+    async def close(self) -> None:
+        """Stop every server and close every connection."""
+        for server in self._servers.values():
+            await server.stop()
+        await self._stack.aclose()
+
+    @cached_property
+    def prices(self) -> Prices:
+        """The price table of this worker."""
+        return load_prices(self.settings.prices)
+
+    @cached_property
+    def codex(self) -> Codex:
+        """The Codex that is measured. Raises HarnessUnavailable."""
+        return find_codex(self.settings.codex_bin)
+
+    @cached_property
+    def codex_version(self) -> str:
+        """Its version, asked once."""
+        return codex_version(self.codex)
+
+    async def prepare(self, run: str) -> Prepared:
+        """The run's plan and files, fetched once. A plan that is not the one in the manifest is refused."""
+        if run not in self._prepared:
+            self._prepared[run] = await asyncio.to_thread(self._fetch, run)
+        return self._prepared[run]
+
+    def _fetch(self, run: str) -> Prepared:
+        plan, manifest = self.store.get_plan(run), self.store.get_manifest(run)
+        if digest(plan) != manifest.digests["plan"]:
+            raise InfrastructureError(
+                f"the stored plan of run {run!r} is not the one in its manifest", "start a new run"
+            )
+        key = digest(plan.files | {"": digest(plan.suite)}).removeprefix("sha256:")[:24]
+        folder = self.settings.home / "suites" / key
+        if not folder.is_dir():
+            building = folder.with_name(f"{key}.{os.getpid()}")
+            for name, blob in plan.files.items():
+                target = building / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(self.store.get_blob(blob))
+            building.mkdir(parents=True, exist_ok=True)
+            try:
+                building.rename(folder)
+            except OSError:  # another worker was first, with the same bytes
+                shutil.rmtree(building)
+        return Prepared(plan, folder, key)
+
+    async def server(self, prepared: Prepared, variant: str, stack: AsyncExitStack) -> PluginServer:
+        """The variant's MCP server: this worker's own, or, when it keeps state, one that ends with `stack`."""
+        spec = prepared.plan.suite.server_of(variant)
+        log = self.rooms / f"server-{prepared.key}-{variant}.log"
+        prefix = containment(self.codex, prepared.plan.isolation)
+        start = PluginServer.start(spec, prepared.folder, log=log, environ=self._environ, containment=prefix)
+        if spec.stateful:
+            server = await start
+            stack.push_async_callback(server.stop)
+            return server
+        async with self._opening:
+            known = self._servers.get((prepared.key, variant))
+            if known is not None and known.alive:
+                start.close()
+                return known
+            self._servers[prepared.key, variant] = server = await start
+            return server
+
+    async def upstream(self, prepared: Prepared, model: str) -> Upstream:
+        """Where requests for a model go. Raises ModelUnavailable without a key for a real one."""
+        name = f"simulated/{prepared.key}" if is_simulated(model) else "provider"
+        async with self._opening:
+            if name not in self._upstreams:
+                self._upstreams[name] = (
+                    await simulated(policies_of(prepared.plan.suite, prepared.folder), self._stack)
+                    if is_simulated(model)
+                    else provider(self.settings)
+                )
+            return self._upstreams[name]
+
+    def template(self, prepared: Prepared, variant: str) -> Path:
+        """The prepared Codex home for a variant's plugin. Blocks while it is built."""
+        suite = prepared.plan.suite
+        source = plugin_source(suite, variant, prepared.folder)
+        return template_home(
+            self.codex,
+            self.codex_version,
+            suite.plugin,
+            source,
+            isolation=prepared.plan.isolation,
+            cache=self.settings.home / "homes",
+        )
+
+    def prove(self, isolation: Isolation) -> None:
+        """Raise IsolationUnavailable unless the isolation that was asked for works here."""
+        check_isolation(self.codex, isolation)
+
+
+def plugin_source(suite: Suite, variant: str, folder: Path) -> Path | None:
+    """The plugin's own folder for a variant; None: one is made."""
+    path = suite.variants[variant].plugin_path or suite.plugin.path
+    return folder / path if path else None
+
+
+def policies_of(suite: Suite, folder: Path) -> dict[str, Policy]:
+    """Every simulated model's policy on a suite. Raises UsageError when the suite brings none."""
+    if suite.simulation is None:
+        raise UsageError(
+            f"suite {suite.suite!r} says nothing of how a simulated model behaves on it",
+            "add `simulation:` to the suite (docs/guides/your-plugin.md), or run a real model",
+        )
+    base = load_base(suite.simulation, folder)
+    return {name: simulated_policy(name, base) for name in SIMULATED_MODELS}
+
+
+def sweep(cells: Path) -> None:
+    """Remove the rooms of worker processes that no longer live."""
+    for room in cells.iterdir() if cells.is_dir() else ():
+        if not Path("/proc", room.name).exists() or room.name == str(os.getpid()):
+            shutil.rmtree(room, ignore_errors=True)
+
+
+__all__ = ["Plugin", "Prepared", "Station", "plugin_source", "policies_of", "sweep"]

@@ -1,0 +1,58 @@
+"""The worker's Celery task and its process's life. Thin: what it does is in `shift.py`, callable without Celery."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import celery
+from celery.signals import worker_process_init, worker_process_shutdown
+
+from evalfarm.broker import RUN_TRIALS
+from worker.shift import Shift
+
+OpenShift = Callable[[], Awaitable[Shift]]
+
+
+@dataclass
+class _Process:
+    """The event loop and the shift of this worker process. The loop outlives each task: servers stay up in it."""
+
+    open_shift: OpenShift
+    runner: asyncio.Runner = field(default_factory=asyncio.Runner)
+    shift: Shift | None = None
+
+    async def run(self, run: str, indices: list[int]) -> None:
+        if self.shift is None:
+            self.shift = await self.open_shift()
+        await self.shift.run(run, indices)
+
+    def close(self) -> None:
+        if self.shift is not None:
+            self.runner.run(self.shift.station.close())
+        self.runner.close()
+
+
+def register(app: celery.Celery, open_shift: OpenShift) -> None:
+    """Give the app its task. `open_shift` is called once in each worker process, in its event loop."""
+    process: list[_Process] = []
+
+    def start(**_: Any) -> None:
+        # Celery's hard time limit kills a group only where the child leads one: then nothing it started survives.
+        with suppress(PermissionError):
+            os.setpgid(0, 0)
+        process[:] = [_Process(open_shift)]
+
+    def end(**_: Any) -> None:
+        for known in process:
+            known.close()
+
+    worker_process_init.connect(start, weak=False)
+    worker_process_shutdown.connect(end, weak=False)
+
+    @app.task(name=RUN_TRIALS)
+    def run_trials(run: str, indices: list[int]) -> None:
+        here = process[0]
+        here.runner.run(here.run(run, indices))

@@ -1,0 +1,76 @@
+"""Reads what a Responses API request shows and what a response cost, without touching either."""
+
+import json
+from typing import Any
+
+_FINAL = ("response.completed", "response.incomplete", "response.failed")
+
+
+class UsageReader:
+    """Watches a response go by, whole or as server-sent events, and keeps its figures."""
+
+    def __init__(self, streamed: bool) -> None:
+        self._streamed = streamed
+        self._buffer = bytearray()
+        self._response: dict[str, Any] = {}
+        self.complete = False
+
+    def feed(self, chunk: bytes) -> None:
+        """Take the next bytes of the body; for a whole response, all of it."""
+        if not self._streamed:
+            self._take(_parse(chunk))
+            return
+        self._buffer = (self._buffer + chunk).replace(b"\r\n", b"\n")
+        while (end := self._buffer.find(b"\n\n")) >= 0:
+            event = bytes(self._buffer[:end])
+            del self._buffer[: end + 2]
+            # Only the last event carries usage; parsing the deltas would cost more than the rest of the gateway.
+            if any(f'"{name}"'.encode() in event for name in _FINAL):
+                data = b"".join(line[5:].strip() for line in event.splitlines() if line.startswith(b"data:"))
+                self._take(_parse(data).get("response"))
+
+    def _take(self, response: object) -> None:
+        if isinstance(response, dict):
+            self._response = response
+            self.complete = True
+
+    @property
+    def error(self) -> str | None:
+        """What the provider said went wrong, if it did."""
+        error = self._response.get("error")
+        return str(error.get("message") or error) if isinstance(error, dict) else None
+
+    def figures(self) -> dict[str, Any]:
+        """The fields of ModelRequest that come from the response's body; None where it does not say."""
+        usage = self._response.get("usage") or {}
+        return {
+            "response_id": self._response.get("id"),
+            "model": self._response.get("model"),
+            "input_tokens": usage.get("input_tokens"),
+            "cached_tokens": (usage.get("input_tokens_details") or {}).get("cached_tokens"),
+            "output_tokens": usage.get("output_tokens"),
+            "reasoning_tokens": (usage.get("output_tokens_details") or {}).get("reasoning_tokens"),
+        }
+
+
+def tools_shown(request: dict[str, Any]) -> str:
+    """All that a request says of tools, as one text to look names up in.
+
+    Plain function tools and namespaces stand in `tools`. Codex shows some models their tools inside the
+    description of one code-running tool, in an `additional_tools` item of the input; that counts as shown.
+    """
+    items = request.get("input")
+    more = (
+        [i for i in items if isinstance(i, dict) and i.get("type") == "additional_tools"]
+        if isinstance(items, list)
+        else []
+    )
+    return json.dumps([request.get("tools") or [], more])
+
+
+def _parse(data: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(data)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
