@@ -13,6 +13,9 @@ from kombu.exceptions import KombuError
 
 from evalfarm.errors import BrokerUnavailable
 
+App = celery.Celery
+"""What `make_app` gives. Other rooms hold it and pass it on."""
+
 TRIALS = "trials"
 """The queue of trials to run."""
 

@@ -24,5 +24,5 @@ def responses_client(transport: httpx2.AsyncBaseTransport) -> AsyncOpenAI:
         api_key="added-by-the-gateway",
         base_url="http://gateway/v1",
         max_retries=0,
-        http_client=httpx2.AsyncClient(transport=transport, timeout=None),  # noqa: S113 - the gateway has the timeouts
+        http_client=httpx2.AsyncClient(transport=transport, timeout=None),
     )

@@ -3,9 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator
 
-import celery
-
-from evalfarm.broker import queue_depth, send_trials
+from evalfarm.broker import App, queue_depth, send_trials
 from evalfarm.contracts.run import Plan
 from evalfarm.runstate import Ledger
 
@@ -17,7 +15,7 @@ CHUNK = 16
 DISPATCH_S = 120.0
 
 
-def feed(app: celery.Celery, ledger: Ledger, plan: Plan, *, slots: int) -> int:
+def feed(app: App, ledger: Ledger, plan: Plan, *, slots: int) -> int:
     """Publish what the queue has room for, and return how many trials that was."""
     published = 0
     room = math.ceil(DEPTH_PER_SLOT * slots) - queue_depth(app)

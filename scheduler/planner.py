@@ -72,7 +72,8 @@ def _harnesses(suite: Suite, cases: Sequence[Case], asked: Sequence[str]) -> tup
     chosen = tuple(h for h in HARNESSES if (h in asked if asked else not lacking[h]))
     if not chosen:
         raise UsageError(
-            f"no harness can run every chosen case of suite {suite.suite!r}: some have only a query, some only a direct call",
+            f"no harness can run every chosen case of suite {suite.suite!r}: "
+            "some have only a query, some only a direct call",
             "choose cases of one kind with --filter",
         )
     return chosen

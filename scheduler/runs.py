@@ -8,8 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-import celery
-
+from evalfarm.broker import App
 from evalfarm.contracts.run import Manifest, Plan
 from evalfarm.contracts.verdict import RunSummary
 from evalfarm.errors import UnknownName
@@ -30,7 +29,7 @@ class Scheduler:
 
     store: Store
     redis: Client
-    app: celery.Celery
+    app: App
     plans: dict[str, Plan] = field(default_factory=dict)  #: those fetched so far
 
     def open_run(self, plan: Plan, manifest: Manifest, files: Mapping[str, bytes]) -> None:

@@ -45,7 +45,7 @@ def seal(ledger: Ledger, store: Store, plan: Plan) -> RunSummary:
 
 
 def _results(plan: Plan, event: Event) -> Iterator[Result]:
-    """The closing result that an event carries, if it closes a trial; one is made for a trial whose last attempt was lost."""
+    """The result that a closing event carries; one is made for a trial whose last attempt was lost."""
     if event.row:
         yield Result.model_validate_json(event.row)
         return

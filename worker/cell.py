@@ -155,7 +155,8 @@ async def _open_doors(
     async with asyncio.timeout(_DOORS_TIMEOUT_S):
         inside, _ = await loop.sock_accept(listener)
     listener.close()
-    path.unlink()  # the door that handed the doors out is closed for good: nothing inside can connect to it again
+    # The door that handed the doors out is closed for good: nothing inside can connect to it again.
+    await asyncio.to_thread(path.unlink)
     with inside:
         inside.setblocking(True)
         _, descriptors, _, _ = socket.recv_fds(inside, 16, len(PORTS))
@@ -232,7 +233,7 @@ def check_isolation(codex: Codex, isolation: Isolation) -> None:
     if isolation == "harness":
         return
     argv = [
-        codex.bwrap,
+        str(codex.bwrap),
         *(f"--unshare-{space}" for space in ("user", "pid", "net")),
         "--ro-bind",
         "/",
@@ -270,7 +271,7 @@ def lay_out(room: Path, template: Path) -> None:
 
 
 def bind_unix(sock: socket.socket, path: Path) -> None:
-    """Bind a unix socket at any path: one longer than the 107 bytes allowed is reached through its folder's descriptor."""
+    """Bind a unix socket at any path; one over the 107 bytes allowed is reached through its folder's descriptor."""
     if len(os.fsencode(path)) < 108:
         sock.bind(str(path))
         return

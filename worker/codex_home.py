@@ -96,8 +96,9 @@ def plugin_files(plugin: Plugin, source: Path | None) -> dict[Path, bytes]:
         json.loads(files[Path(".codex-plugin/plugin.json")])
     except (KeyError, ValueError, AttributeError) as error:
         raise SuiteError(
-            f"the plugin folder {source.name!r} of plugin {plugin.name!r} does not describe a server {name!r}: {error!r}",
-            "it needs .codex-plugin/plugin.json and a .mcp.json whose mcpServers holds that entry; plugin.server names another one",
+            f"folder {source.name!r} of plugin {plugin.name!r} does not describe a server {name!r}: {error!r}",
+            "it needs .codex-plugin/plugin.json, and a .mcp.json whose mcpServers holds that entry; "
+            "plugin.server names another one",
         ) from error
     return files
 
@@ -106,7 +107,8 @@ def adapt(model_url: str, tools_url: str, home: Path) -> None:
     """Tell a cloned home its addresses under `harness` isolation, and hide it from the agent's shell."""
     config = home / "config.toml"
     text = config.read_text(encoding="utf-8").replace(MODEL_URL_INSIDE, model_url).replace(CODEX_HOME_INSIDE, str(home))
-    hidden = f'[permissions.eval]\nextends = ":read-only"\n\n[permissions.eval.filesystem]\n{json.dumps(str(home))} = "deny"\n'
+    hidden = '[permissions.eval]\nextends = ":read-only"\n\n'
+    hidden += f'[permissions.eval.filesystem]\n{json.dumps(str(home))} = "deny"\n'
     shell = '[shell_environment_policy]\ninherit = "core"\n'
     config.write_text(f'default_permissions = "eval"\n{text}\n{hidden}\n{shell}', encoding="utf-8")
     for path in home.rglob(".mcp.json"):

@@ -58,9 +58,9 @@ class Reply:
 
 @dataclass
 class _Record:
-    started: float
-    tries: list[str] = field(default_factory=list)
-    sent: float = 0.0
+    first_sent: float = 0.0
+    sent: float = 0.0  #: of the latest try
+    tries: list[str] = field(default_factory=list)  #: what the earlier ones met
 
 
 class ModelGateway:
@@ -70,7 +70,8 @@ class ModelGateway:
         self, upstream: Upstream, *, seed: int, started: float, must_show: Mapping[str, tuple[str, ...]] | None = None
     ) -> None:
         """`started`: time.monotonic() at the attempt's start. `must_show`: tools that the first request has to
-        show to the model, as name -> ways in which the harness may write it; without them nothing is forwarded."""
+        show to the model, as name -> ways in which the harness may write it; without them nothing is forwarded.
+        """
         self._upstream = upstream
         self._seed = seed
         self._started = started
@@ -86,7 +87,7 @@ class ModelGateway:
 
     async def forward(self, path: str, headers: Mapping[str, str], body: bytes) -> Reply:
         """Send one POST on to the provider and record what came of it. Never raises for the provider's faults."""
-        record = _Record(started=time.monotonic())
+        record = _Record()
         try:
             asked = _decode(headers, body)
             request = json.loads(asked)
@@ -117,6 +118,7 @@ class ModelGateway:
 
     async def _try(self, path: str, headers: Mapping[str, str], body: bytes, record: _Record, streamed: bool) -> Reply:
         record.sent = time.monotonic()
+        record.first_sent = record.first_sent or record.sent
         client = self._upstream.client
         try:
             response = await client.send(client.build_request("POST", path, headers=headers, content=body), stream=True)
@@ -163,9 +165,9 @@ class ModelGateway:
         seen = usage or UsageReader(False)
         self.requests.append(
             ModelRequest(
-                started_s=record.started - self._started,
+                started_s=record.first_sent - self._started,
                 latency_s=time.monotonic() - record.sent,
-                waited_s=record.sent - record.started,
+                waited_s=record.sent - record.first_sent,
                 status=status,
                 tries=tuple(record.tries),
                 error=error,

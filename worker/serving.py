@@ -13,7 +13,6 @@ from typing import Literal
 import uvicorn
 from starlette.types import ASGIApp
 
-
 # A refused WebSocket is what the model gateway is for; uvicorn would warn of each.
 logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
 

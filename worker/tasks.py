@@ -7,10 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-import celery
-from celery.signals import worker_process_init, worker_process_shutdown
+from celery.signals import worker_process_init, worker_process_shutdown, worker_ready
 
-from evalfarm.broker import RUN_TRIALS
+from evalfarm.broker import RUN_TRIALS, App
 from worker.shift import Shift
 
 OpenShift = Callable[[], Awaitable[Shift]]
@@ -35,8 +34,10 @@ class _Process:
         self.runner.close()
 
 
-def register(app: celery.Celery, open_shift: OpenShift) -> None:
-    """Give the app its task. `open_shift` is called once in each worker process, in its event loop."""
+def register(app: App, open_shift: OpenShift, on_ready: Callable[[], None]) -> None:
+    """Give the app its task. `open_shift` is called once in each worker process, in its event loop;
+    `on_ready` once in the main process, when it takes messages.
+    """
     process: list[_Process] = []
 
     def start(**_: Any) -> None:
@@ -49,10 +50,11 @@ def register(app: celery.Celery, open_shift: OpenShift) -> None:
         for known in process:
             known.close()
 
+    worker_ready.connect(lambda **_: on_ready(), weak=False)
     worker_process_init.connect(start, weak=False)
     worker_process_shutdown.connect(end, weak=False)
 
-    @app.task(name=RUN_TRIALS)
+    @app.task(name=RUN_TRIALS)  # type: ignore[untyped-decorator]
     def run_trials(run: str, indices: list[int]) -> None:
         here = process[0]
         here.runner.run(here.run(run, indices))

@@ -10,13 +10,11 @@ from cases.policies import Policy, is_simulated
 from evalfarm.errors import ModelUnavailable
 from evalfarm.settings import Settings
 from worker.serving import loopback, serving
-from worker.simulated_model import simulated_app
+from worker.simulated_model import SEED_HEADER, simulated_app
 
 #: Seconds without a byte from the provider after which a try has failed. Reasoning models think for minutes.
 READ_TIMEOUT_S = 600.0
 CONNECT_TIMEOUT_S = 10.0
-
-SEED_HEADER = "x-evalfarm-seed"
 
 
 @dataclass(frozen=True)
@@ -33,7 +31,7 @@ def provider(settings: Settings) -> Upstream:
     if settings.openai_api_key is None:
         raise ModelUnavailable(
             "no key for a real model: OPENAI_API_KEY is not set where this worker runs",
-            "set OPENAI_API_KEY (and OPENAI_BASE_URL for another provider), or use a simulated model: --model sim-careful",
+            "set OPENAI_API_KEY (and OPENAI_BASE_URL for another provider), or use a simulated model: sim-careful",
         )
     timeout = httpx2.Timeout(READ_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=64)

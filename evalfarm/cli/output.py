@@ -68,7 +68,7 @@ class Progressing:
 
 
 def write_report(summary: RunSummary, home: Path, *, as_json: bool) -> Path:
-    """Print the report (or the JSON document) and write JSON, Markdown and HTML under the home; returns the page's path."""
+    """Print the report (or the JSON document), write JSON, Markdown and HTML under the home; return the page's path."""
     folder = home / "reports" / summary.run
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "summary.json").write_text(as_document(summary), encoding="utf-8")

@@ -41,7 +41,7 @@ from worker.station import policies_of
     help="How an attempt is sealed off.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON document.")
-def run(
+def run(  # noqa: PLR0913, PLR0917 - one per option
     suite: str,
     models: tuple[str, ...],
     harnesses: tuple[str, ...],
@@ -141,7 +141,8 @@ def _check_model(model: str, loaded: LoadedSuite, settings: Settings) -> None:
     elif settings.openai_api_key is None:
         raise ModelUnavailable(
             f"model {model!r} is a real one, and OPENAI_API_KEY is not set",
-            f"set OPENAI_API_KEY (and OPENAI_BASE_URL for another provider), or use a simulated model: {', '.join(SIMULATED_MODELS)}",
+            "set OPENAI_API_KEY (and OPENAI_BASE_URL for another provider), or use a simulated model: "
+            + ", ".join(SIMULATED_MODELS),
         )
 
 

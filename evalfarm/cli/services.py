@@ -5,13 +5,11 @@ import signal
 import socket
 import threading
 import time
-from typing import Any
+from collections.abc import Callable
 
-import celery
 import click
-from celery.signals import worker_ready
 
-from evalfarm.broker import TRIALS, make_app
+from evalfarm.broker import TRIALS, App, make_app
 from evalfarm.cli.standing import open_farm, open_redis
 from evalfarm.errors import EvalFarmError
 from evalfarm.runstate import Client, beat, connect, open_runs
@@ -42,7 +40,6 @@ def worker(slots: int, while_stdin: bool) -> None:
     # The store is not touched here: object storage's runtime does not survive the fork into worker processes.
     with open_redis(settings) as (redis_url, client):
         name = f"worker-{os.getpid()}@{socket.gethostname()}"
-        worker_ready.connect(_beating(client, name, slots), weak=False)
         if while_stdin:
             threading.Thread(target=_end_with_stdin, daemon=True).start()
         options = [
@@ -59,7 +56,8 @@ def worker(slots: int, while_stdin: bool) -> None:
         ]
         # Gossip, mingle and heartbeats are traffic between workers that nobody here listens to.
         options += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
-        worker_app(settings, redis_url).worker_main(["worker", *options])
+        beating = threading.Thread(target=_beat, args=(client, name, slots), daemon=True)
+        worker_app(settings, redis_url, beating.start).worker_main(["worker", *options])
 
 
 @click.command()
@@ -78,7 +76,7 @@ def scheduler() -> None:
             time.sleep(TICK_S * 5)
 
 
-def worker_app(settings: Settings, redis_url: str) -> celery.Celery:
+def worker_app(settings: Settings, redis_url: str, on_ready: Callable[[], None]) -> App:
     """The application that worker processes run, with its task and the grader wired in.
 
     What a process holds is opened in it, after the fork: connections must not be shared across one.
@@ -89,15 +87,8 @@ def worker_app(settings: Settings, redis_url: str) -> celery.Celery:
         return Shift(station, connect(redis_url), result_of)
 
     app = make_app(redis_url)
-    register(app, open_shift)
+    register(app, open_shift, on_ready)
     return app
-
-
-def _beating(client: Client, name: str, slots: int) -> Any:
-    def start(**_: Any) -> None:
-        threading.Thread(target=_beat, args=(client, name, slots), daemon=True).start()
-
-    return start
 
 
 def _beat(client: Client, name: str, slots: int) -> None:

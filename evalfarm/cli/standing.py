@@ -122,13 +122,13 @@ def _start_worker(farm: Farm, log: Path) -> "subprocess.Popen[bytes]":
 
 
 def _await_end(worker: "subprocess.Popen[bytes]") -> None:
-    for stop in (lambda: None, worker.terminate, worker.kill):
-        stop()
+    for firmer in (worker.terminate, worker.kill):
         try:
             worker.wait(timeout=_PATIENCE_S)
             return
         except subprocess.TimeoutExpired:
-            continue
+            firmer()
+    worker.wait()
 
 
 def _tail(path: Path) -> str:

@@ -104,7 +104,7 @@ async def _call(attempt: OpenAttempt, call: ResponseFunctionToolCall) -> str:
 
 
 def system_prompt(attempt: OpenAttempt) -> str:
-    """The suite's own prompt; the server's instructions only where the suite asks for them, as a bare loop ignores them."""
+    """The suite's own prompt; a bare loop ignores the server's instructions, unless the suite asks for them."""
     options = attempt.suite.loop
     parts = [options.system_prompt, attempt.tools.instructions if options.server_instructions else ""]
     return "\n\n".join(part.strip() for part in parts if part.strip())
