@@ -6,6 +6,8 @@ import time
 import uuid
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import assert_never
 
 from evalfarm.contracts.run import ModelRequest, Outcome, Trace, Trial
 from evalfarm.errors import InfrastructureError
@@ -14,8 +16,10 @@ from worker.cell import lay_out, open_cell
 from worker.codex_home import adapt, server_entry
 from worker.harnesses import Ending, Notes, OpenAttempt, codex, direct, loop
 from worker.model_gateway import ModelGateway
+from worker.plugin_server import PluginServer
 from worker.station import Prepared, Station
 from worker.tool_gateway import ToolGateway
+from worker.upstreams import Upstream
 from worker.witnesses import compare
 
 #: Endings in mid-turn: the harness's account may lack its last calls without contradicting the gateway's.
@@ -28,6 +32,15 @@ async def observe(station: Station, prepared: Prepared, trial: Trial, number: in
     Never raises for what the attempt meets: an infrastructure failure is a trace with that outcome.
     """
     return await _Observation(station, prepared, trial, number).run()
+
+
+@dataclass(frozen=True)
+class _Ground:
+    """What an attempt stands on, and shares with others of this worker."""
+
+    server: PluginServer
+    upstream: Upstream | None  #: None at `direct`
+    codex_home: Path | None  #: the template, for `codex`
 
 
 @dataclass
@@ -47,37 +60,57 @@ class _Observation:
     async def run(self) -> Trace:
         timeout_s = self.prepared.plan.suite.attempt_timeout_s
         try:
-            async with AsyncExitStack() as stack, asyncio.timeout(timeout_s):
-                ending = await self._drive(stack)
+            async with AsyncExitStack() as stack:
+                ground = await self._ground(stack)
+                # What is ours to set up is no part of the attempt: neither its time nor its limit.
+                self.started = time.monotonic()
+                async with asyncio.timeout(timeout_s):
+                    ending = await self._drive(ground)
         except TimeoutError:
             ending = Ending("timed_out", f"not finished after {timeout_s:g} s, the suite's limit for an attempt")
         except InfrastructureError as error:
             ending = Ending("infra_failed", error.message)
         return self._trace(self._outweighed(ending), time.monotonic() - self.started)
 
-    async def _drive(self, stack: AsyncExitStack) -> Ending:
-        suite, arm = self.prepared.plan.suite, self.trial.arm
+    async def _ground(self, stack: AsyncExitStack) -> _Ground:
+        arm = self.trial.arm
         server = await self.station.server(self.prepared, arm.variant, stack)
-        self.tools = tools = ToolGateway(server, self.started)
-        if arm.harness == "direct":
-            return await direct.drive(self._open(tools))
-        must_show = {tool.name: _written(tool.name, server_entry(suite.plugin)) for tool in tools.tools}
-        upstream = await self.station.upstream(self.prepared, arm.model)
-        self.model = model = ModelGateway(upstream, seed=self.trial.seed, started=self.started, must_show=must_show)
-        if arm.harness == "loop":
-            return await loop.drive(self._open(tools))
-        room = self.station.rooms / uuid.uuid4().hex[:12]
-        stack.callback(shutil.rmtree, room, ignore_errors=True)
-        lay_out(room, await asyncio.to_thread(self.station.template, self.prepared, arm.variant))
-        isolation = self.prepared.plan.isolation
-        cell = await stack.enter_async_context(
-            open_cell(self.station.codex, isolation, room=room, model=model.app(), tools=tools.app(), rewrite=adapt)
-        )
-        return await codex.drive(self._open(tools), cell)
+        upstream = None if arm.harness == "direct" else await self.station.upstream(self.prepared, arm.model)
+        codex_home = None
+        if arm.harness == "codex":
+            codex_home = await asyncio.to_thread(self.station.template, self.prepared, arm.variant)
+        return _Ground(server, upstream, codex_home)
 
-    def _open(self, tools: ToolGateway) -> OpenAttempt:
+    async def _drive(self, ground: _Ground) -> Ending:
         suite = self.prepared.plan.suite
-        return OpenAttempt(suite, suite.case(self.trial.case), self.trial, tools, self.model, self.started, self.notes)
+        self.tools = tools = ToolGateway(ground.server, self.started)
+        if ground.upstream is not None:
+            shown = {tool.name: _written(tool.name, server_entry(suite.plugin)) for tool in tools.tools}
+            self.model = ModelGateway(ground.upstream, seed=self.trial.seed, started=self.started, must_show=shown)
+        case = suite.case(self.trial.case)
+        attempt = OpenAttempt(suite, case, self.trial, tools, self.model, self.started, self.notes)
+        match self.trial.arm.harness:
+            case "direct":
+                return await direct.drive(attempt)
+            case "loop":
+                return await loop.drive(attempt)
+            case "codex":
+                return await self._drive_codex(attempt, ground)
+            case unknown:
+                assert_never(unknown)
+
+    async def _drive_codex(self, attempt: OpenAttempt, ground: _Ground) -> Ending:
+        """Codex in a cell of its own, from the clone of its home to the last answer."""
+        if attempt.model is None or ground.codex_home is None:
+            raise ValueError("codex needs a model and a prepared home")
+        room = self.station.rooms / uuid.uuid4().hex[:12]
+        apps = (attempt.model.app(), attempt.tools.app())
+        try:
+            lay_out(room, ground.codex_home)
+            async with open_cell(self.station.codex, self.prepared.plan.isolation, room, apps, rewrite=adapt) as cell:
+                return await codex.drive(attempt, cell)
+        finally:
+            shutil.rmtree(room, ignore_errors=True)
 
     def _outweighed(self, ending: Ending) -> Ending:
         """What the gateways know outweighs what the harness made of it: an outage is never the agent's failing."""

@@ -25,7 +25,8 @@ from pathlib import Path
 from starlette.types import ASGIApp
 
 from evalfarm.contracts.run import Isolation
-from evalfarm.errors import HarnessUnavailable, IsolationUnavailable
+from evalfarm.errors import IsolationUnavailable
+from worker.codex_runtime import Codex
 from worker.in_cell import PORTS
 from worker.serving import loopback, serving
 
@@ -40,13 +41,8 @@ _PRELUDE = Path(__file__).with_name("in_cell.py")
 _DOORS_TIMEOUT_S = 20.0
 
 
-@dataclass(frozen=True)
-class Codex:
-    """The Codex that is measured, and the bubblewrap that seals it in."""
-
-    binary: Path
-    package: Path  #: the folder that must be visible inside: the binary with its helpers
-    bwrap: Path
+Apps = tuple[ASGIApp, ASGIApp]
+"""What the two doors lead to: the model gateway's face, the tool gateway's."""
 
 
 @dataclass(frozen=True)
@@ -113,15 +109,9 @@ def codex_inside(codex: Codex) -> str:
 
 @asynccontextmanager
 async def open_cell(
-    codex: Codex,
-    isolation: Isolation,
-    *,
-    room: Path,
-    model: ASGIApp,
-    tools: ASGIApp,
-    rewrite: Callable[[str, str, Path], None],
+    codex: Codex, isolation: Isolation, room: Path, apps: Apps, *, rewrite: Callable[[str, str, Path], None]
 ) -> AsyncIterator[Cell]:
-    """A cell around `room` (which holds `home/` and `work/`), its doors leading to the two apps.
+    """A cell around `room` (which holds `home/` and `work/`), its two doors leading to `apps`.
 
     `rewrite(model_url, tools_url, home)` is called under `harness` isolation only, where addresses differ from
     attempt to attempt and the cloned home has to be told.
@@ -130,9 +120,9 @@ async def open_cell(
         home, work = room / "home", room / "work"
         if isolation == "harness":
             sockets = [loopback() for _ in PORTS]
-            ports = [sock.getsockname()[1] for sock in sockets]
-            rewrite(f"http://127.0.0.1:{ports[0]}/v1", f"http://127.0.0.1:{ports[1]}/mcp", home)
-            await _serve(stack, sockets, model, tools)
+            model_port, tools_port = (sock.getsockname()[1] for sock in sockets)
+            rewrite(f"http://127.0.0.1:{model_port}/v1", f"http://127.0.0.1:{tools_port}/mcp", home)
+            await _serve(stack, sockets, apps)
             env = environment(str(room), str(home))
             command = ("/usr/bin/env", "-i", *(f"{name}={value}" for name, value in env.items()), str(codex.binary))
             yield Cell(argv=(*command, "app-server"), work=str(work))
@@ -143,14 +133,12 @@ async def open_cell(
         bind_unix(listener, doors)
         listener.listen(1)
         listener.setblocking(False)
-        opening = asyncio.create_task(_open_doors(listener, doors, stack, model, tools))
+        opening = asyncio.create_task(_open_doors(listener, doors, stack, apps))
         stack.callback(opening.cancel)
         yield Cell(argv=(*sealed(codex, home, work, doors=doors), codex_inside(codex), "app-server"), work=WORK_INSIDE)
 
 
-async def _open_doors(
-    listener: socket.socket, path: Path, stack: AsyncExitStack, model: ASGIApp, tools: ASGIApp
-) -> None:
+async def _open_doors(listener: socket.socket, path: Path, stack: AsyncExitStack, apps: Apps) -> None:
     loop = asyncio.get_running_loop()
     async with asyncio.timeout(_DOORS_TIMEOUT_S):
         inside, _ = await loop.sock_accept(listener)
@@ -160,11 +148,12 @@ async def _open_doors(
     with inside:
         inside.setblocking(True)
         _, descriptors, _, _ = socket.recv_fds(inside, 16, len(PORTS))
-        await _serve(stack, [socket.socket(fileno=descriptor) for descriptor in descriptors], model, tools)
+        await _serve(stack, [socket.socket(fileno=descriptor) for descriptor in descriptors], apps)
         inside.send(b"!")
 
 
-async def _serve(stack: AsyncExitStack, sockets: list[socket.socket], model: ASGIApp, tools: ASGIApp) -> None:
+async def _serve(stack: AsyncExitStack, sockets: list[socket.socket], apps: Apps) -> None:
+    model, tools = apps
     await stack.enter_async_context(serving(model, sockets[0]))
     await stack.enter_async_context(serving(tools, sockets[1], lifespan="on"))
 
@@ -190,42 +179,6 @@ def containment(codex: Codex, isolation: Isolation) -> tuple[str, ...]:
         "--proc",
         "/proc",
     )
-
-
-def find_codex(binary: Path | None) -> Codex:
-    """The Codex to measure: the one named by the settings, else the runtime that is installed with evalfarm.
-
-    Raises HarnessUnavailable when there is none.
-    """
-    import codex_cli_bin  # noqa: PLC0415 - the wheel holds 370 MB of files, but importing it costs nothing
-
-    bundled = Path(codex_cli_bin.bundled_package_dir())
-    if binary is None:
-        return Codex(bundled / "bin/codex", bundled, bundled / "codex-resources/bwrap")
-    if not binary.is_file() or not os.access(binary, os.X_OK):
-        raise HarnessUnavailable(
-            f"EVALFARM_CODEX_BIN is {binary}, which is no executable file",
-            "name a Codex binary, or unset it to use the one installed here",
-        )
-    resolved = binary.resolve()
-    package = resolved.parent.parent if resolved.parent.name == "bin" else resolved.parent
-    return Codex(resolved, package, bundled / "codex-resources/bwrap")
-
-
-def codex_version(codex: Codex) -> str:
-    """What the binary says of itself, as in `0.163.0`. Raises HarnessUnavailable when it does not start."""
-    try:
-        done = subprocess.run([codex.binary, "--version"], capture_output=True, text=True, timeout=30, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise HarnessUnavailable(
-            f"the Codex binary {codex.binary} does not start: {error}", "run it with --version to see why"
-        ) from error
-    if done.returncode != 0 or not done.stdout.strip():
-        told = (done.stderr or done.stdout).strip()[-300:] or f"exit status {done.returncode}"
-        raise HarnessUnavailable(
-            f"the Codex binary {codex.binary} does not start: {told}", "run it with --version to see why"
-        )
-    return done.stdout.split()[-1]
 
 
 def check_isolation(codex: Codex, isolation: Isolation) -> None:

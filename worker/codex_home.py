@@ -20,7 +20,8 @@ from evalfarm.contracts.base import digest, digest_bytes
 from evalfarm.contracts.run import Isolation
 from evalfarm.contracts.suite import Plugin
 from evalfarm.errors import HarnessUnavailable, SuiteError
-from worker.cell import CODEX_HOME_INSIDE, MODEL_URL_INSIDE, TOOLS_URL_INSIDE, Codex, codex_inside, environment, sealed
+from worker.cell import CODEX_HOME_INSIDE, MODEL_URL_INSIDE, TOOLS_URL_INSIDE, codex_inside, environment, sealed
+from worker.codex_runtime import Codex
 
 MARKETPLACE = "evalfarm"
 #: Seconds that Codex waits for the plugin's server. The gateway is up before Codex starts, so this is never reached.

@@ -15,13 +15,12 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 
 import httpx2
-import zstandard
 from starlette.types import ASGIApp, Receive, Scope, Send
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt, wait_exponential_jitter
 
 from evalfarm.contracts.run import ModelRequest
 from worker.upstreams import SEED_HEADER, Upstream
-from worker.usage import UsageReader, tools_shown
+from worker.wire import UsageReader, decoded, retry_after_s, tools_shown
 
 #: Tries of one request, the first included.
 MAX_TRIES = 5
@@ -89,9 +88,9 @@ class ModelGateway:
         """Send one POST on to the provider and record what came of it. Never raises for the provider's faults."""
         record = _Record()
         try:
-            asked = _decode(headers, body)
+            asked = decoded(headers, body)
             request = json.loads(asked)
-        except (ValueError, zstandard.ZstdError) as error:
+        except ValueError as error:
             return _error(400, f"the gateway cannot read the request: {error}")
         if self._must_show:
             shown = tools_shown(request)
@@ -128,7 +127,7 @@ class ModelGateway:
         if response.status_code in _RETRIED:
             text = await _read_quietly(response)
             what = f"HTTP {response.status_code}"
-            raise _again(record, what, Reply(response.status_code, kept, _once(text)), _retry_after(response.headers))
+            raise _again(record, what, Reply(response.status_code, kept, _once(text)), retry_after_s(response.headers))
         usage = UsageReader(streamed and response.status_code < 400)
         if streamed and response.status_code < 400:
             return Reply(response.status_code, kept, self._stream(response, usage, record))
@@ -232,25 +231,6 @@ def _wait(state: RetryCallState) -> float:
     error = state.outcome.exception() if state.outcome else None
     asked = error.retry_after_s if isinstance(error, _TryAgain) else None
     return min(asked, MAX_RETRY_AFTER_S) if asked is not None else _backoff(state)
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds from Retry-After (or the provider's `retry-after-ms`); None where there is none in seconds."""
-    try:
-        if "retry-after-ms" in headers:
-            return max(0.0, float(headers["retry-after-ms"]) / 1000)
-        return max(0.0, float(headers["retry-after"])) if "retry-after" in headers else None
-    except ValueError:
-        return None
-
-
-def _decode(headers: Mapping[str, str], body: bytes) -> bytes:
-    encodings = {name.lower(): value for name, value in headers.items()}.get("content-encoding", "")
-    if encodings == "zstd":
-        return zstandard.ZstdDecompressor().decompressobj().decompress(body)
-    if encodings not in ("", "identity"):
-        raise ValueError(f"content-encoding {encodings!r} is not supported")
-    return body
 
 
 async def _read_quietly(response: httpx2.Response) -> bytes:

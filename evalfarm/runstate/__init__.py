@@ -9,7 +9,7 @@ safe to send twice. Keys of one run of N trials, `f:{run}:` before each (bytes m
     own   HASH    trial -> "attempt:token": the leased ones among them                            ~56 each
     rq    ZSET    trial -> not before, in ms: waits to be handed out again                        ~86 each
     cnt   HASH    passed, failed, inconclusive, infra_failed, attempts, lost, late, superseded, redispatched
-    past  HASH    "trial:attempt" -> late or superseded, so that a replay is not counted twice    ~60 each
+    past  HASH    "trial:attempt" -> how one that did not count ended, for the same answer again  ~60 each
     out   STREAM  what happened, with the row of each closed trial; trimmed once archived
     meta  HASH    plan (digest), size, cursor (trials below it were handed out), cancelled, segments, archived_id
 

@@ -176,6 +176,7 @@ def test_an_infrastructure_failure_waits_out_its_backoff_and_is_bounded(ledger: 
     assert ledger.take(4, 60) == [2]
     assert ledger.claim(2, "me again", 60) == Claim("ok", 2)
     assert [end(ledger, 2, 2, "infra_failed"), end(ledger, 2, 2, "infra_failed")] == ["infra_failed", "infra_failed"]
+    assert end(ledger, 2, 1, "infra_failed") == "retry"
     assert ledger.progress() == changed(closed=1, infra_failed=1, in_flight=3, attempts=2)
     assert kinds(ledger) == [("retry", 2, 1, None), ("infra_failed", 2, 2, b"2/2")]
 
@@ -188,7 +189,11 @@ def test_a_replayed_infrastructure_failure_does_not_disturb_the_next_attempt(led
     assert end(ledger, 0, 1, "infra_failed") == "retry"
     assert ledger.progress() == changed(in_flight=1, attempts=1)
     assert ledger.claim(0, "you", 60) == Claim("ok", 2)
-    assert end(ledger, 0, 1, "infra_failed") == "superseded"
+    assert end(ledger, 0, 1, "infra_failed") == "retry"
+    assert ledger.renew(0, 2, "you", 60)
+    assert end(ledger, 0, 2) == "counted"
+    assert end(ledger, 0, 1, "infra_failed") == "retry"
+    assert ledger.progress() == changed(closed=1, passed=1, attempts=2)
 
 
 def test_a_lost_attempt_is_tried_again_and_its_return_is_superseded(ledger: Ledger, client: redis.Redis) -> None:

@@ -17,10 +17,11 @@ from evalfarm.contracts.verdict import Verdict
 from evalfarm.errors import EvalFarmError
 from evalfarm.runstate import Claim, Ending, Ledger, Progress, Reaped, connect
 
-SIZE = 6
-MOST = 3
+SIZE = 3
+MOST = 2
 HOUR = 3600.0
 CLOSING: tuple[Verdict, ...] = ("passed", "failed", "inconclusive", "infra_failed")
+OFTEN_INFRA = st.one_of(st.sampled_from(CLOSING), st.just(CLOSING[-1]))
 indices = st.integers(0, SIZE - 1)
 
 
@@ -67,29 +68,22 @@ class Model:
 
     def end(self, index: int, attempt: int, verdict: Verdict, *, final: bool, due: bool) -> Ending:
         trial = self.trials[index]
-        newest = attempt == trial.started
-        if trial.winner == attempt:
-            return "counted"
-        if trial.place == "closed" and not trial.winner and newest and verdict == "infra_failed":
-            return "infra_failed"
-        if trial.place == "closed" or not newest:
-            return self.end_in_vain(index, attempt)
-        return self.end_in_time(index, attempt, verdict, final=final, due=due)
-
-    def end_in_vain(self, index: int, attempt: int) -> Ending:
+        lost = attempt == trial.started and trial.place in ("waiting", "handed out")
+        if lost and verdict == "infra_failed" and (index, attempt) not in self.past:
+            return "retry"  # and it may still come to another end
         if (index, attempt) not in self.past:
-            ending: Ending = "late" if self.trials[index].place == "closed" else "superseded"
-            self.past[index, attempt] = ending
-            self.counts[ending] += 1
+            self.past[index, attempt] = self.end_first(index, attempt, verdict, final=final, due=due)
         return self.past[index, attempt]
 
-    def end_in_time(self, index: int, attempt: int, verdict: Verdict, *, final: bool, due: bool) -> Ending:
+    def end_first(self, index: int, attempt: int, verdict: Verdict, *, final: bool, due: bool) -> Ending:
         trial = self.trials[index]
+        if trial.place == "closed" or attempt != trial.started:
+            ending: Ending = "late" if trial.place == "closed" else "superseded"
+            self.counts[ending] += 1
+            return ending
         if verdict != "infra_failed":
             trial.winner = attempt
             return self.close(index, verdict, "counted")
-        if trial.place != "leased":
-            return "retry"
         if final or attempt == MOST:
             return self.close(index, verdict, "infra_failed")
         trial.move("waiting", due=due)
@@ -170,7 +164,7 @@ class LedgerMachine(RuleBasedStateMachine):
             trial.overdue = False
 
     @precondition(lambda self: self.attempts)
-    @rule(data=st.data(), verdict=st.sampled_from(CLOSING), final=st.booleans(), due=st.booleans(), twice=st.booleans())
+    @rule(data=st.data(), verdict=OFTEN_INFRA, final=st.booleans(), due=st.booleans(), twice=st.booleans())
     def end(self, data: st.DataObject, verdict: Verdict, final: bool, due: bool, twice: bool) -> None:
         index, attempt, _ = data.draw(st.sampled_from(self.attempts))
         final = final or verdict != "infra_failed"
@@ -201,7 +195,17 @@ class LedgerMachine(RuleBasedStateMachine):
     def reap(self, limit: int) -> None:
         assert self.ledger.reap(limit, max_attempts=MOST, backoff_s=0) == self.model.reap(limit)
 
-    @precondition(lambda self: len(self.attempts) > 4)
+    @rule(index=indices)
+    def it_is_lost(self, index: int) -> None:
+        self.deadline_passes(index)
+        self.reap(SIZE)
+
+    @rule(index=indices, token=st.sampled_from("ab"))
+    def it_is_run(self, index: int, token: str) -> None:
+        self.take(SIZE)
+        self.claim(index, token)
+
+    @precondition(lambda self: len(self.attempts) > SIZE)
     @rule()
     def cancel(self) -> None:
         self.ledger.cancel()
@@ -238,7 +242,7 @@ class LedgerMachine(RuleBasedStateMachine):
 def test_the_ledger_keeps_its_promises_whatever_the_order(client: redis.Redis) -> None:
     run_state_machine_as_test(
         type("LedgerMachineHere", (LedgerMachine,), {"client": client}),
-        settings=settings(max_examples=60, stateful_step_count=40, deadline=None),
+        settings=settings(max_examples=100, stateful_step_count=40, deadline=None),
     )
 
 

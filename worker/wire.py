@@ -1,7 +1,10 @@
-"""Reads what a Responses API request shows and what a response cost, without touching either."""
+"""Reads what an exchange with the Responses API says, without touching it. Pure."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
+
+import zstandard
 
 _FINAL = ("response.completed", "response.incomplete", "response.failed")
 
@@ -66,6 +69,29 @@ def tools_shown(request: dict[str, Any]) -> str:
         else []
     )
     return json.dumps([request.get("tools") or [], more])
+
+
+def decoded(headers: Mapping[str, str], body: bytes) -> bytes:
+    """A request's body without its content encoding. Raises ValueError for one that cannot be undone."""
+    encoding = {name.lower(): value for name, value in headers.items()}.get("content-encoding", "")
+    if encoding in ("", "identity"):
+        return body
+    if encoding != "zstd":
+        raise ValueError(f"content-encoding {encoding!r} is not supported")
+    try:
+        return zstandard.ZstdDecompressor().decompressobj().decompress(body)
+    except zstandard.ZstdError as error:
+        raise ValueError(str(error)) from error
+
+
+def retry_after_s(headers: Mapping[str, str]) -> float | None:
+    """Seconds from Retry-After (or the provider's `retry-after-ms`); None where there is none in seconds."""
+    try:
+        if "retry-after-ms" in headers:
+            return max(0.0, float(headers["retry-after-ms"]) / 1000)
+        return max(0.0, float(headers["retry-after"])) if "retry-after" in headers else None
+    except ValueError:
+        return None
 
 
 def _parse(data: bytes) -> dict[str, Any]:
