@@ -1,5 +1,6 @@
 """From a suite's file to a suite that can be planned: read, checked, with every file it names."""
 
+import os
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -27,6 +28,11 @@ class LoadedSuite:
     folder: Path
     files: dict[str, bytes]  #: path relative to the folder, with `/` -> content
     document: Document  #: where each field stands
+
+    @property
+    def executables(self) -> tuple[str, ...]:
+        """The files among them that can be run as programs, as a skill's scripts are."""
+        return tuple(name for name in self.files if os.access(self.folder / name, os.X_OK))
 
 
 def shipped_suites() -> dict[str, Path]:

@@ -11,6 +11,8 @@ from evalfarm.runstate import Ledger
 DEPTH_PER_SLOT = 1.25
 #: Trials in one message where they wait on a network rather than on a core: one process runs them side by side.
 CHUNK = 16
+#: Seconds that a worker may take beyond an attempt's own limit, for servers, homes and storage. Then it is killed.
+SET_UP_S = 120.0
 #: Seconds after which a trial that nobody claimed is sent again. Longer than any queue of this depth takes.
 DISPATCH_S = 120.0
 
@@ -22,7 +24,7 @@ def feed(app: App, ledger: Ledger, plan: Plan, *, slots: int) -> int:
     bite = min(CHUNK, max(1, plan.size // max(1, 2 * slots)))
     while room > 0 and (indices := ledger.take(bite, DISPATCH_S)):
         messages = tuple(messages_for(plan, indices))
-        send_trials(app, plan.run, messages, time_limit_s=plan.suite.attempt_timeout_s)
+        send_trials(app, plan.run, messages, time_limit_s=plan.suite.attempt_timeout_s + SET_UP_S)
         published += len(indices)
         room -= len(messages)
     return published

@@ -22,7 +22,15 @@ class Axes:
     isolation: Isolation = "cell"
 
 
-def plan_run(suite: Suite, axes: Axes, *, run: str, cases: Sequence[str], files: Mapping[str, str]) -> Plan:
+def plan_run(
+    suite: Suite,
+    axes: Axes,
+    *,
+    run: str,
+    cases: Sequence[str],
+    files: Mapping[str, str],
+    executables: Sequence[str] = (),
+) -> Plan:
     """The plan of a run over the chosen cases; `files` are the digests of the suite's files.
 
     Raises UnknownName for a harness or variant that does not exist, UsageError for axes that plan nothing.
@@ -54,6 +62,7 @@ def plan_run(suite: Suite, axes: Axes, *, run: str, cases: Sequence[str], files:
         seed=axes.seed,
         isolation=axes.isolation,
         files=dict(files),
+        executables=tuple(executables),
     )
 
 

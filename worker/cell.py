@@ -123,7 +123,8 @@ async def open_cell(
             model_port, tools_port = (sock.getsockname()[1] for sock in sockets)
             rewrite(f"http://127.0.0.1:{model_port}/v1", f"http://127.0.0.1:{tools_port}/mcp", home)
             await _serve(stack, sockets, apps)
-            env = environment(str(room), str(home))
+            (room / "tmp").mkdir()
+            env = environment(str(room), str(home)) | {"TMPDIR": str(room / "tmp")}
             command = ("/usr/bin/env", "-i", *(f"{name}={value}" for name, value in env.items()), str(codex.binary))
             yield Cell(argv=(*command, "app-server"), work=str(work))
             return

@@ -15,6 +15,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from evalfarm.contracts.base import digest, digest_bytes
 from evalfarm.contracts.run import Isolation
@@ -47,7 +48,7 @@ def template_home(
     that holds all templates. Raises HarnessUnavailable when Codex refuses the plugin.
     """
     files = plugin_files(plugin, source)
-    contents = {str(path): digest_bytes(data) for path, data in files.items()}
+    contents = {str(path): [digest_bytes(file.data), file.program] for path, file in files.items()}
     key = digest({"codex": version, "plugin": plugin.name, "files": contents, "isolation": isolation, "layout": 1})
     ready = cache / key.removeprefix("sha256:")[:24]
     if ready.is_dir():
@@ -63,8 +64,15 @@ def template_home(
     return ready
 
 
-def plugin_files(plugin: Plugin, source: Path | None) -> dict[Path, bytes]:
-    """The plugin's folder as it goes into the marketplace: relative path -> bytes.
+class PluginFile(NamedTuple):
+    """One file of a plugin's folder."""
+
+    data: bytes
+    program: bool = False  #: can be run, as a skill's scripts are
+
+
+def plugin_files(plugin: Plugin, source: Path | None) -> dict[Path, PluginFile]:
+    """The plugin's folder as it goes into the marketplace, by relative path.
 
     Of the author's own folder only the entry of the server under test is changed: its address, and what makes
     Codex wait for it (`required`) and run its tools unasked. Raises SuiteError when there is no such entry.
@@ -78,23 +86,22 @@ def plugin_files(plugin: Plugin, source: Path | None) -> dict[Path, bytes]:
     }
     name = server_entry(plugin)
     if source is None:
-        manifest = {
-            "name": plugin.name,
-            "version": plugin.version,
-            "description": plugin.description,
-            "mcpServers": "./.mcp.json",
-        }
+        about = {"name": plugin.name, "version": plugin.version, "description": plugin.description}
         return {
-            Path(".codex-plugin/plugin.json"): _json(manifest),
-            Path(".mcp.json"): _json({"mcpServers": {name: entry}}),
+            Path(".codex-plugin/plugin.json"): PluginFile(_json({**about, "mcpServers": "./.mcp.json"})),
+            Path(".mcp.json"): PluginFile(_json({"mcpServers": {name: entry}})),
         }
-    files = {path.relative_to(source): path.read_bytes() for path in sorted(source.rglob("*")) if path.is_file()}
+    files = {
+        path.relative_to(source): PluginFile(path.read_bytes(), os.access(path, os.X_OK))
+        for path in sorted(source.rglob("*"))
+        if path.is_file()
+    }
     try:
-        described = json.loads(files[Path(".mcp.json")])
+        described = json.loads(files[Path(".mcp.json")].data)
         servers = described.get("mcpServers", described)
         servers[name] = entry if name in servers else servers[name]
-        files[Path(".mcp.json")] = _json(described)
-        json.loads(files[Path(".codex-plugin/plugin.json")])
+        files[Path(".mcp.json")] = PluginFile(_json(described))
+        json.loads(files[Path(".codex-plugin/plugin.json")].data)
     except (KeyError, ValueError, AttributeError) as error:
         raise SuiteError(
             f"folder {source.name!r} of plugin {plugin.name!r} does not describe a server {name!r}: {error!r}",
@@ -116,12 +123,13 @@ def adapt(model_url: str, tools_url: str, home: Path) -> None:
         path.write_text(path.read_text(encoding="utf-8").replace(TOOLS_URL_INSIDE, tools_url), encoding="utf-8")
 
 
-def _build(codex: Codex, plugin: Plugin, files: Mapping[Path, bytes], isolation: Isolation, home: Path) -> None:
+def _build(codex: Codex, plugin: Plugin, files: Mapping[Path, PluginFile], isolation: Isolation, home: Path) -> None:
     marketplace = home / "marketplaces" / MARKETPLACE
-    for path, data in files.items():
+    for path, file in files.items():
         target = marketplace / "plugins" / plugin.name / path
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(data)
+        target.write_bytes(file.data)
+        target.chmod(0o755 if file.program else 0o644)
     listing = {
         "name": MARKETPLACE,
         "owner": {"name": "evalfarm"},

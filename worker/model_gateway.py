@@ -92,7 +92,7 @@ class ModelGateway:
             request = json.loads(asked)
         except ValueError as error:
             return _error(400, f"the gateway cannot read the request: {error}")
-        if self._must_show:
+        if self._must_show and path == "/responses":
             shown = tools_shown(request)
             self.unseen = tuple(n for n, ways in self._must_show.items() if not any(way in shown for way in ways))
             if self.unseen:
@@ -101,6 +101,7 @@ class ModelGateway:
         streamed = bool(request.get("stream"))
         wanted = {name: value for name, value in headers.items() if name.lower() not in _NOT_FORWARDED}
         wanted |= self._upstream.headers
+        wanted["accept-encoding"] = "identity"  # what goes by is read, and goes on as it came
         if self._upstream.simulated:
             wanted[SEED_HEADER] = str(self._seed)
         try:
@@ -146,7 +147,7 @@ class ModelGateway:
     async def _stream(self, response: httpx2.Response, usage: UsageReader, record: _Record) -> AsyncIterator[bytes]:
         error: str | None = None
         try:
-            async for chunk in response.aiter_raw():
+            async for chunk in response.aiter_bytes():
                 usage.feed(chunk)
                 yield chunk
         except httpx2.HTTPError as cut:
@@ -191,8 +192,8 @@ class ModelGateway:
                 more = message.get("more_body", False)
             if "upgrade" in headers:
                 reply = _error(426, "this gateway speaks HTTPS, not WebSockets")
-            elif scope["method"] == "POST" and scope["path"] == "/v1/responses":
-                reply = await self.forward("/responses", headers, body)
+            elif scope["method"] == "POST" and scope["path"].startswith("/v1/responses"):
+                reply = await self.forward(scope["path"].removeprefix("/v1"), headers, body)
             else:
                 reply = _error(
                     404, f"the gateway forwards POST /v1/responses only, not {scope['method']} {scope['path']}"

@@ -100,6 +100,7 @@ class Station:
                 target = building / name
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(self.store.get_blob(blob))
+                target.chmod(0o755 if name in plan.executables else 0o644)
             building.mkdir(parents=True, exist_ok=True)
             try:
                 building.rename(folder)

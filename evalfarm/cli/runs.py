@@ -61,7 +61,12 @@ def run(  # noqa: PLR0913, PLR0917 - one per option
     tags = dict(parse_filter(text) for text in filters)
     axes = Axes(models, harnesses, variants, repeats, seed, isolation)
     plan = plan_run(
-        loaded.suite, axes, run="unnamed", cases=select_cases(loaded.suite, tags), files=file_digests(loaded)
+        loaded.suite,
+        axes,
+        run="unnamed",
+        cases=select_cases(loaded.suite, tags),
+        files=file_digests(loaded),
+        executables=loaded.executables,
     )
     measured = _look(loaded, plan, settings)
     with open_farm(settings) as farm:

@@ -54,6 +54,7 @@ class Plan(Contract):
     seed: int = 0
     isolation: Isolation = "cell"
     files: dict[str, str] = {}  #: path relative to the suite's folder -> digest of its bytes
+    executables: tuple[str, ...] = ()  #: the paths among them that are programs
 
     @property
     def size(self) -> int:
