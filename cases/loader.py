@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from cases.document import Document, Loc, Mistake, did_you_mean, read_document, suite_error
 from cases.mistakes import field_mistakes
-from cases.suite_files import collect_files
+from cases.suite_files import collect_files, is_suite
 from evalfarm.contracts.base import digest_bytes
 from evalfarm.contracts.suite import Expectation, Suite
 from evalfarm.errors import SuiteError, UnknownName, UsageError
@@ -22,7 +22,7 @@ SHIPPED = Path(__file__).parent / "suites"
 
 @dataclass(frozen=True)
 class LoadedSuite:
-    """A suite with the bytes of every file it names; the suite's own file is never one of them."""
+    """A suite with the bytes of every file it names; no suite's own file is ever one of them."""
 
     suite: Suite
     folder: Path
@@ -36,8 +36,12 @@ class LoadedSuite:
 
 
 def shipped_suites() -> dict[str, Path]:
-    """The suites that come with evalfarm: name -> path of the YAML file."""
-    return {path.parent.name: path for path in sorted(SHIPPED.glob(f"*/{SUITE_FILE}"))}
+    """The suites that come with evalfarm, in the order of their names: name -> path of the YAML file.
+
+    A folder may hold several over one server: `suite.yaml` goes by the folder's name, any other by its own stem.
+    """
+    found = (path for path in SHIPPED.glob("*/*.yaml") if is_suite(path))
+    return dict(sorted((path.parent.name if path.name == SUITE_FILE else path.stem, path) for path in found))
 
 
 def load_suite(name_or_path: str) -> LoadedSuite:

@@ -1,10 +1,13 @@
 """The files that a suite names, read from its folder and from nowhere else."""
 
 import glob
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal
+
+import yaml
 
 from cases.document import Document, Loc, Mistake
 from evalfarm.contracts.suite import Suite
@@ -32,12 +35,23 @@ class _Refused(Exception):
         self.hint = hint
 
 
+def is_suite(path: Path) -> bool:
+    """Whether a file is a suite, by its name's ending and by its text: YAML with a field `suite` at its top."""
+    if path.suffix not in (".yaml", ".yml"):
+        return False
+    try:
+        root = yaml.compose(path.read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+        return False
+    return isinstance(root, yaml.MappingNode) and any(field.value == "suite" for field, _ in root.value)
+
+
 def collect_files(suite: Suite, suite_file: Path, document: Document) -> tuple[dict[str, bytes], list[Mistake]]:
     """The bytes of every file the suite names, by path relative to its folder, and what is wrong with the naming.
 
-    The suite's own file is left out even where a pattern or the plugin's folder covers it: it holds what is
-    expected. Compiled Python (`__pycache__`) is left out too. Nothing outside the folder is ever read, through
-    symbolic links neither.
+    The suite's own file, and every other suite at the top of its folder, is left out even where a pattern, the
+    plugin's folder or a link covers it: it holds what is expected. Compiled Python (`__pycache__`) is left out
+    too. Nothing outside the folder is ever read, through symbolic links neither.
     """
     folder = suite_file.parent
     files: dict[str, bytes] = {}
@@ -45,11 +59,20 @@ def collect_files(suite: Suite, suite_file: Path, document: Document) -> tuple[d
     for named in _named_in(suite):
         try:
             for path in _paths(folder, named):
-                if path.name != suite_file.name or path.parent != folder:
+                if not _holds_expectations(_real(path), _real(suite_file)):
                     files[path.relative_to(folder).as_posix()] = _content(path, folder)
         except _Refused as refused:
             mistakes.append(document.mistake(named.loc, refused.text, refused.hint))
     return dict(sorted(files.items())), mistakes
+
+
+def _holds_expectations(path: Path, suite_file: Path) -> bool:
+    return path == suite_file or (path.parent == suite_file.parent and is_suite(path))
+
+
+def _real(path: Path) -> Path:
+    """Where a path leads. `Path.resolve` ends in a RuntimeError on links that lead in a circle, before 3.13."""
+    return Path(os.path.realpath(path))
 
 
 def _named_in(suite: Suite) -> Iterator[_Named]:
@@ -98,7 +121,7 @@ def _tree(folder: Path) -> list[Path]:
 
 
 def _content(path: Path, folder: Path) -> bytes:
-    if not path.resolve().is_relative_to(folder.resolve()):
+    if not _real(path).is_relative_to(_real(folder)):
         raise _Refused(f"{path} is a link that leads out of the suite's folder", "put the file itself there")
     try:
         return path.read_bytes()

@@ -1,13 +1,16 @@
+import asyncio
 import json
 from collections import Counter
 from typing import Any
 
 import pytest
+from fastmcp import Client
+from fastmcp.client.transports import StdioTransport
 
-from cases.loader import load_suite, shipped_suites
+from cases.loader import check_tools, load_suite, shipped_suites
 
-SUITES = shipped_suites()
-FOLDER = SUITES["bls-108"].parent
+FILE = shipped_suites()["bls-108"]
+FOLDER = FILE.parent
 
 
 @pytest.fixture(scope="module")
@@ -18,12 +21,12 @@ def generator(program: Any) -> Any:
 @pytest.fixture(scope="module")
 def catalog(program: Any) -> Any:
     model = program(FOLDER / "server.py").Catalog
-    return model.model_validate(json.loads((FOLDER / "catalog.json").read_text()))
+    return model.model_validate(json.loads((FOLDER / "catalog-108.json").read_text()))
 
 
 def test_the_generator_writes_what_is_checked_in(generator: Any) -> None:
-    assert generator.catalog_text() == (FOLDER / "catalog.json").read_text()
-    assert generator.suite_text() == (FOLDER / "suite.yaml").read_text()
+    assert generator.catalog_text() == (FOLDER / "catalog-108.json").read_text()
+    assert generator.suite_text() == FILE.read_text()
 
 
 def test_the_traps_have_their_proportions_over_56_surveys() -> None:
@@ -73,6 +76,29 @@ def test_the_expectations_follow_from_the_candidates(generator: Any, catalog: An
     }
 
 
-def test_both_labor_statistics_suites_run_one_program() -> None:
-    programs = {(SUITES[name].parent / "server.py").read_bytes() for name in ("bls", "bls-108")}
-    assert len(programs) == 1
+@pytest.mark.slow
+@pytest.mark.parametrize("variant", ["plain", "guided"])
+def test_the_program_answers_from_the_catalog_that_the_suite_names(variant: str, interpreter: str) -> None:
+    loaded = load_suite("bls-108")
+    calls = [case.direct for case in loaded.suite.cases if case.direct is not None]
+    indicators = [indicator for call in calls for indicator in call.arguments["indicators"]]  # type: ignore[union-attr]
+    env = loaded.suite.server_of(variant).env
+
+    async def seen() -> tuple[list[str], list[dict[str, Any]]]:
+        async with Client(StdioTransport(interpreter, ["server.py"], env=env, cwd=str(FOLDER))) as client:
+            resolved = await client.call_tool("resolve", {"indicators": indicators})
+            return [tool.name for tool in await client.list_tools()], resolved.structured_content["results"]
+
+    tools, results = asyncio.run(seen())
+    check_tools(loaded, variant, tools)
+    for call, result in zip(calls, results, strict=True):
+        top = max((c["confidence"] for c in result["candidates"]), default=None)
+        best = tuple(c["series_id"] for c in result["candidates"] if c["confidence"] == top)
+        assert best == call.expect.results[0].exactly
+
+
+def test_both_labor_statistics_suites_test_one_plugin() -> None:
+    small, large = load_suite("bls").suite, load_suite("bls-108").suite
+    assert (large.plugin, large.variants, large.loop) == (small.plugin, small.variants, small.loop)
+    assert large.server.env == {"BLS_CATALOG": "catalog-108.json"}
+    assert large.server.model_copy(update={"env": {}}) == small.server

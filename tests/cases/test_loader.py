@@ -1,3 +1,5 @@
+import errno
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -312,6 +314,41 @@ def test_the_files_are_those_the_suite_names_and_never_the_suite_itself(tmp_path
     assert loaded.files == expected
     assert loaded.folder == tmp_path
     assert file_digests(loaded) == {name: digest_bytes(content) for name, content in expected.items()}
+
+
+def test_no_other_suite_of_the_folder_is_among_the_files(tmp_path: Path) -> None:
+    links = {"alias.json": "second.yaml", "plugin/notes.md": "../second.yaml"}
+    beside = {
+        **BESIDE,
+        "second.yaml": SMALL,
+        "third.yml": '{"cases": [], "suite": third}',
+        "list.yaml": "[suite]",
+        "nested.yaml": "{table: {suite: 4}}",
+        "broken.yaml": "[",
+        "data/rooms.yaml": "suite: 12",
+    }
+    path = written(tmp_path, FILES.replace('"*.yaml"', '"*.y*ml", alias.json'), beside)
+    for name, target in links.items():
+        (tmp_path / name).symlink_to(target)
+    assert set(load_suite(path).files) == {
+        *("broken.yaml", "data/deep/table.json", "data/rooms.yaml", "list.yaml", "more.yaml", "nested.yaml"),
+        *("other.py", "policy.py", "server.py", "plugin/.codex-plugin/plugin.json", "plugin/skills/s/SKILL.md"),
+        "plugin2/.codex-plugin/plugin.json",
+    }
+
+
+def test_the_shipped_suites_hand_out_no_suite() -> None:
+    handed = {name: set(load_suite(name).files) for name in shipped_suites()}
+    shared = {"server.py", "policy.py", "plugin/.codex-plugin/plugin.json", "plugin/.mcp.json"}
+    assert handed == {"bls": {*shared, "catalog.json"}, "bls-108": {*shared, "catalog-108.json"}, "time": set()}
+
+
+def test_links_that_lead_in_a_circle_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.json").symlink_to("b.json")
+    (tmp_path / "b.json").symlink_to("a.json")
+    assert refusal(tmp_path, SMALL.replace("cases:", 'files: ["a.*"]\ncases:')) == (
+        f"suite.yaml:5: files[0]: a.json cannot be read: {os.strerror(errno.ELOOP)}"
+    )
 
 
 def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
-"""A miniature of a labor-statistics MCP server over the catalog beside it; every value is made up.
+"""A miniature of a labor-statistics MCP server over a catalog beside it; every value is made up.
 
 `resolve` turns indicators into ranked candidate series, `fetch_bls_data` returns their observations.
-With BLS_GUIDANCE=1 in its environment the server publishes instructions; otherwise it publishes none.
-The program is the same in every suite that has a `catalog.json`; only the catalog differs.
+Its environment may name the catalog's file (BLS_CATALOG, `catalog.json` unless said otherwise). With
+BLS_GUIDANCE=1 the server publishes instructions; otherwise it publishes none.
 """
 
 import json
@@ -92,8 +92,9 @@ def build_server(catalog: Catalog, *, guidance: bool) -> FastMCP:
     return server
 
 
+catalog_file = Path(__file__).with_name(os.environ.get("BLS_CATALOG", "catalog.json"))
 mcp = build_server(
-    Catalog.model_validate(json.loads(Path(__file__).with_name("catalog.json").read_text(encoding="utf-8"))),
+    Catalog.model_validate(json.loads(catalog_file.read_text(encoding="utf-8"))),
     guidance=os.environ.get("BLS_GUIDANCE") == "1",
 )
 

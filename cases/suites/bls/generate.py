@@ -1,6 +1,6 @@
-"""Writes this suite: 108 questions over 56 surveys, and the catalog that answers them.
+"""Writes the suite bls-108: 108 questions over 56 surveys, and the catalog that answers them.
 
-    python cases/suites/bls-108/generate.py
+    python cases/suites/bls/generate.py
 
 It reads `surveys.txt`, and every run writes the same bytes. The surveys' codes follow the Bureau's; indicators,
 series, IDs and values are made up. Of every 18 questions 8 have one candidate, 4 a default among ranked
@@ -133,7 +133,7 @@ def _drawn(text: str) -> int:
 
 
 def catalog_text() -> str:
-    """`catalog.json`, one entry or series a line. Longer keywords come first, so the most specific one wins."""
+    """`catalog-108.json`, one entry or series a line. Longer keywords come first, so the most specific one wins."""
     asked = [question for question in questions() if question.candidates]
     asked.sort(key=lambda question: (-len(question.indicator), question.indicator))
     entries = [
@@ -166,13 +166,15 @@ synthetic: true
 
 plugin:
   name: BLS
-  description: Answers questions about labor statistics from a catalog of synthetic series.
+  version: "1.0.0"
+  path: plugin
 
 server:
   python: server.py
+  env: {BLS_CATALOG: catalog-108.json}
 
 files:
-  - catalog.json
+  - catalog-108.json
 
 variants:
   plain:
@@ -197,7 +199,7 @@ cases:
 
 
 def suite_text() -> str:
-    """`suite.yaml`."""
+    """`bls-108.yaml`."""
     return HEAD + "\n".join(_case_text(question) for question in questions())
 
 
@@ -232,5 +234,5 @@ def _case_text(question: Question) -> str:
 
 
 if __name__ == "__main__":
-    HERE.joinpath("catalog.json").write_text(catalog_text(), encoding="utf-8")
-    HERE.joinpath("suite.yaml").write_text(suite_text(), encoding="utf-8")
+    HERE.joinpath("catalog-108.json").write_text(catalog_text(), encoding="utf-8")
+    HERE.joinpath("bls-108.yaml").write_text(suite_text(), encoding="utf-8")
