@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-fast check bench docs lock clean
+.PHONY: help setup demo test test-fast check bench simulate docs lock clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -41,6 +41,9 @@ docs: setup ## Write the generated reference pages again
 
 bench: setup ## Measure the farm against bare floors; prints ratios
 	@$(BIN)/python bench/codex_overhead.py
+
+simulate: setup ## Measure how often the intervals hold (minutes); writes docs/statistics-coverage.md
+	@$(BIN)/python -m bench.simulate docs/statistics-coverage.md
 
 lock: setup ## Pin every dependency again, with hashes and without naming a host
 	@$(BIN)/python -m pip install --quiet uv

@@ -3,77 +3,142 @@
 The unit is the case, not the trial. Repeats of one case resemble each other, so an interval over pooled
 trials is too narrow: at 108 cases × 10 repeats a nominal 95 % covers little more than half.
 Every proportion is therefore a mean over cases, with the Wilson interval on an effective number of cases:
-deterministic, never of zero width, and inside [0, 1].
+deterministic, never of zero width, and inside [0, 1]. Where cases come in families (one template, one page),
+a family is the unit.
 
 Shapes: `passes` and `decided` are aligned, one entry per case: c_i passed trials of R_i decided ones.
-A case without a decided trial (R_i = 0) says nothing and is left out.
+A case without a decided trial (R_i = 0) says nothing and is left out. `families` is aligned with them: an
+equal value means the same family; None means that every case stands for itself.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from evalfarm.contracts.verdict import FlipRate, Rate
+from evalfarm.errors import UsageError
+
+Floats = NDArray[np.float64]
 
 CONFIDENCE = 0.95
 SMALLEST_ICC = 1 / 3
-"""Repeats of a case are never taken to be less alike than this. Published agents lie at .30 to .77; without
-the floor a near-perfect plugin with many repeats gets an interval that covers .83 to .87 in simulation."""
+"""Repeats of a case, and cases of a family, are never taken to be less alike than this. Published agents lie
+at .30 to .77; without the floor a near-perfect plugin with many repeats gets an interval that covers .83 to .87
+in simulation, and one with families the like."""
 
-_Z = float(stats.norm.ppf((1 + CONFIDENCE) / 2))
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A figure with its interval. No value: not estimable; no low or high: that end is open."""
+
+    value: float | None
+    low: float | None
+    high: float | None
 
 
-def pass_rate(passes: Sequence[int], decided: Sequence[int]) -> Rate:
-    """The mean over cases of c_i / R_i, with its 95 % interval for new cases of the same kind.
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What the pass rate can at most and at least be, whatever the undecided trials would have shown."""
+
+    worst: float | None  #: every undecided trial failed
+    best: float | None  #: every undecided trial passed
+    low: float | None  #: the lower limit of the worst
+    high: float | None  #: the upper limit of the best
+
+
+@dataclass(frozen=True, slots=True)
+class RateOfK:
+    """A rate about k trials drawn from each case, over the cases that have as many."""
+
+    k: int
+    rate: Rate
+    cases: int
+    dropped: int  #: cases with some decided trials, but fewer than k
+
+
+def pass_rate(
+    passes: ArrayLike, decided: ArrayLike, families: ArrayLike | None = None, *, confidence: float = CONFIDENCE
+) -> Rate:
+    """The mean over cases of c_i / R_i, with its interval for new cases (new families) of the same kind.
 
     With y_i = c_i / R_i over n cases: m = mean(y); v = var(y, ddof=1) / n; n_eff = m(1-m) / v, at most
     max(n, Σ R_i / (1 + (R_i - 1) ρ)) with ρ = SMALLEST_ICC; the interval is Wilson's score interval at m with
     N = n_eff and the critical value t(.975, n-1). After Korn and Graubard (1998) and Franco et al. (2019),
-    the cap added.
+    the cap added. Families: `effective_cases`, and G - 1 degrees of freedom for G families.
 
+    Any per-case share of trials is estimated so: pass inconclusive and planned trials for the inconclusive share.
     Edges: n = 0 gives None thrice. Every y_i 0 or 1 (one repeat, say, or all passed) gives the plain Wilson
-    interval over n cases with the normal critical value; so, for want of a variance, does n = 1.
-    Raises ValueError where the two sequences differ in length or some c_i is not in 0 … R_i.
+    interval over n cases with the normal critical value; so, for want of a variance, does n = 1 (G = 1: over one).
+    At exactly 0 % and 100 % the limit depends on the number of cases alone, so 149 of 150 trials can have a
+    higher lower limit than 150 of 150.
+    Raises ValueError where the sequences differ in length or some c_i is not in 0 … R_i.
     """
-    c, r = _decided_cases(passes, decided)
-    n = len(c)
-    if n == 0:
-        return Rate(value=None, low=None, high=None)
-    y = c / r
-    mean = float(y.mean())
-    if n == 1 or bool(np.all((y == 0) | (y == 1))):
-        low, high = wilson(mean, n, _Z)
-    else:
-        critical = float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1))
-        low, high = wilson(mean, effective_cases(c, r), critical)
-    return Rate(value=mean, low=low, high=high)
+    c, r = counted(passes, decided)
+    shown = r > 0
+    groups = family_index(families, len(r))[shown]
+    return mean_share(c[shown] / r[shown], r[shown], groups, confidence=confidence)
 
 
-def flip_rate(passes: Sequence[int], decided: Sequence[int]) -> FlipRate:
+def pass_rate_bounds(
+    passes: ArrayLike, decided: ArrayLike, planned: ArrayLike, families: ArrayLike | None = None
+) -> Bounds:
+    """Worst and best case for the trials that were planned but not decided, over cases with a planned trial.
+
+    worst = mean(c_i / P_i), best = mean((c_i + P_i - R_i) / P_i) for P_i planned trials; the limits are those of
+    `pass_rate`, the lower one of the worst and the upper one of the best, so they cover whatever was lost and
+    why. Nothing planned gives None throughout. Raises ValueError as `pass_rate` does, and where R_i > P_i.
+    """
+    c, r = counted(passes, decided)
+    _, p = counted(r, planned, "decided", "planned trials")
+    worst, best = pass_rate(c, p, families), pass_rate(c + p - r, p, families)
+    return Bounds(worst=worst.value, best=best.value, low=worst.low, high=best.high)
+
+
+def pass_at_k(passes: ArrayLike, decided: ArrayLike, k: int, families: ArrayLike | None = None) -> RateOfK:
+    """pass@k: the chance that at least one of k trials passes, 1 - C(R_i - c_i, k) / C(R_i, k), mean over cases.
+
+    Unbiased (Chen et al. 2021); interval as for `pass_rate`. Only cases with R_i ≥ k enter; the others are counted
+    as dropped. Nothing decided gives a rate of None thrice.
+    Raises UsageError where no case has k decided trials: beyond the repeats nothing is extrapolated.
+    """
+    return of_k("pass@k", passes, decided, k, families, per_case=lambda c, r: 1 - all_of_k(r - c, r, k))
+
+
+def pass_hat_k(passes: ArrayLike, decided: ArrayLike, k: int, families: ArrayLike | None = None) -> RateOfK:
+    """pass^k: the chance that all of k trials pass, C(c_i, k) / C(R_i, k), mean over cases.
+
+    Unbiased, unlike (c_i / R_i)^k, which is too high (Yao et al. 2024). Otherwise as `pass_at_k`.
+    """
+    return of_k("pass^k", passes, decided, k, families, per_case=lambda c, r: all_of_k(c, r, k))
+
+
+def flip_rate(passes: ArrayLike, decided: ArrayLike, families: ArrayLike | None = None) -> FlipRate:
     """The share of cases that both passed and failed, with its Wilson interval over cases.
 
     Over the n cases with R_i ≥ 2; a flip is 0 < c_i < R_i. The same system shows more flips the more often
     it is asked, so `repeats` (the largest R_i of any case) belongs to the number and is printed with it.
     n = 0 gives None thrice. Raises ValueError as `pass_rate` does.
     """
-    c, r = _decided_cases(passes, decided)
+    c, r = counted(passes, decided)
     repeated = r >= 2
     flips = (c[repeated] > 0) & (c[repeated] < r[repeated])
-    flipped, cases = int(flips.sum()), int(repeated.sum())
-    rate = pass_rate([int(flip) for flip in flips], [1] * cases)
+    rate = pass_rate(flips, np.ones(len(flips)), family_index(families, len(r))[repeated])
     repeats = int(r.max()) if len(r) else 0
-    return FlipRate(**rate.model_dump(), flipped=flipped, cases=cases, repeats=repeats)
+    return FlipRate(**rate.model_dump(), flipped=int(flips.sum()), cases=len(flips), repeats=repeats)
 
 
-def quantile(values: Sequence[float], q: float) -> float | None:
+def quantile(values: ArrayLike, q: float) -> float | None:
     """The inverse ECDF: the smallest observed value with at least a share `q` of all at or below it.
 
     In the unit of the values; None where there are none.
     """
-    return float(np.quantile(values, q, method="inverted_cdf")) if len(values) else None
+    observed = np.asarray(values, dtype=np.float64)
+    return float(np.quantile(observed, q, method="inverted_cdf")) if len(observed) else None
 
 
 def wilson(share: float, n: float, critical: float) -> tuple[float, float]:
@@ -90,24 +155,108 @@ def wilson(share: float, n: float, critical: float) -> tuple[float, float]:
     return low, high
 
 
-def effective_cases(c: NDArray[np.float64], r: NDArray[np.float64]) -> float:
-    """How many independent yes/no cases the per-case rates c_i / R_i are worth; formula in `pass_rate`.
+def mean_share(shares: Floats, trials: Floats, groups: NDArray[np.intp], *, confidence: float = CONFIDENCE) -> Rate:
+    """The mean of per-case figures in [0, 1], each from `trials` ≥ 1 trials, with the interval of `pass_rate`.
 
-    At least two cases, not all of them 0 or 1 alike.
+    `groups`: the family of each case, as `family_index` numbers them.
     """
-    n = len(c)
-    y = c / r
-    mean = float(y.mean())
-    variance = float(y.var(ddof=1)) / n
-    most = max(float((r / (1 + (r - 1) * SMALLEST_ICC)).sum()), float(n))
+    if len(shares) == 0:
+        return Rate(value=None, low=None, high=None)
+    mean = float(shares.mean())
+    units = len(np.unique(groups))
+    yes_or_no = units == len(shares) and bool(np.all((shares == 0) | (shares == 1)))
+    if units == 1 or yes_or_no or mean in (0, 1):
+        low, high = wilson(mean, units, critical_z(confidence))
+    else:
+        low, high = wilson(mean, effective_cases(shares, trials, groups), critical_t(units - 1, confidence))
+    return Rate(value=mean, low=low, high=high)
+
+
+def effective_cases(shares: Floats, trials: Floats, groups: NDArray[np.intp] | None = None) -> float:
+    """How many independent yes/no cases per-case shares y_i of `trials` R_i are worth.
+
+    m(1-m) / v with v = G/(G-1) Σ_g (Σ_{i in g} (y_i - m))² / n², which without families (G = n) is
+    var(y, ddof=1) / n; at most max(G, Σ_g Σ_{i in g} w_i / (1 + (n_g - 1) ρ)), w_i = R_i / (1 + (R_i - 1) ρ),
+    n_g the cases of family g and ρ = SMALLEST_ICC. At least two families, not all shares 0 or 1 alike.
+    """
+    n, mean = len(shares), float(shares.mean())
+    _, index = np.unique(np.arange(n) if groups is None else groups, return_inverse=True)
+    units, most = int(index.max()) + 1, most_effective(trials, index)
+    variance = float((np.bincount(index, weights=shares - mean) ** 2).sum()) / n**2 * units / (units - 1)
     return min(mean * (1 - mean) / variance, most) if variance > 0 else most
 
 
-def _decided_cases(passes: Sequence[int], decided: Sequence[int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    if len(passes) != len(decided):
-        raise ValueError(f"{len(passes)} cases have passes but {len(decided)} have decided trials")
-    for at, (c, r) in enumerate(zip(passes, decided, strict=True)):
-        if not 0 <= c <= r:
-            raise ValueError(f"case {at} has {c} passes of {r} decided trials")
-    c_all, r_all = np.asarray(passes, dtype=np.float64), np.asarray(decided, dtype=np.float64)
-    return c_all[r_all > 0], r_all[r_all > 0]
+def most_effective(trials: Floats, index: NDArray[np.intp]) -> float:
+    """The cap of `effective_cases`: what the trials are worth if repeats and families are as unlike as can be."""
+    sizes = np.bincount(index)
+    worth = np.bincount(index, weights=trials / (1 + (trials - 1) * SMALLEST_ICC))
+    return max(float((worth / (1 + (sizes - 1) * SMALLEST_ICC)).sum()), float(len(sizes)))
+
+
+def of_k(
+    name: str,
+    passes: ArrayLike,
+    decided: ArrayLike,
+    k: int,
+    families: ArrayLike | None,
+    *,
+    per_case: Callable[[Floats, Floats], Floats],
+) -> RateOfK:
+    """The mean of a figure about k trials over the cases with R_i ≥ k; raises as `pass_at_k` says."""
+    c, r = counted(passes, decided)
+    most = int(r.max()) if len(r) else 0
+    if k < 1 or k > most > 0:
+        raise UsageError(
+            f"{name} with k = {k} cannot be estimated: no case has more than {most} decided trials",
+            hint=f"ask for a k from 1 to {most}, or run with more repeats",
+        )
+    enough = r >= k
+    rate = mean_share(per_case(c[enough], r[enough]), r[enough], family_index(families, len(r))[enough])
+    return RateOfK(k=k, rate=rate, cases=int(enough.sum()), dropped=int(((r > 0) & ~enough).sum()))
+
+
+def all_of_k(hits: Floats, trials: Floats, k: int) -> Floats:
+    """The chance that k of the trials, drawn without replacement, are all hits: C(hits, k) / C(trials, k).
+
+    As a product, which does not overflow; `trials` ≥ k.
+    """
+    chance = np.ones(len(hits))
+    for drawn in range(k):
+        chance *= np.maximum(hits - drawn, 0) / (trials - drawn)
+    return chance
+
+
+def counted(
+    hits: ArrayLike, trials: ArrayLike, hit: str = "passes", trial: str = "decided trials"
+) -> tuple[Floats, Floats]:
+    """Both as arrays, one entry per case. Raises ValueError, in these words, as `pass_rate` says."""
+    c, r = np.asarray(hits, dtype=np.float64), np.asarray(trials, dtype=np.float64)
+    if len(c) != len(r):
+        raise ValueError(f"{len(c)} cases have {hit} but {len(r)} have {trial}")
+    wrong = np.flatnonzero(~((c >= 0) & (c <= r)))
+    if len(wrong):
+        at = int(wrong[0])
+        raise ValueError(f"case {at} has {c[at]:g} {hit} of {r[at]:g} {trial}")
+    return c, r
+
+
+def family_index(families: ArrayLike | None, cases: int) -> NDArray[np.intp]:
+    """Each case's family as a number; every case its own where families are not given."""
+    if families is None:
+        return np.arange(cases, dtype=np.intp)
+    named = np.asarray(families)
+    if len(named) != cases:
+        raise ValueError(f"{len(named)} cases have a family but {cases} have trials")
+    return np.unique(named, return_inverse=True)[1].astype(np.intp)
+
+
+@cache
+def critical_z(confidence: float = CONFIDENCE) -> float:
+    """The two-sided critical value of the normal distribution; 1.96 for 95 %."""
+    return float(stats.norm.ppf((1 + confidence) / 2))
+
+
+@cache
+def critical_t(df: int, confidence: float = CONFIDENCE) -> float:
+    """The two-sided critical value of Student's t distribution with `df` ≥ 1 degrees of freedom."""
+    return float(stats.t.ppf((1 + confidence) / 2, df))
