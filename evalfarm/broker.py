@@ -22,6 +22,21 @@ TRIALS = "trials"
 RUN_TRIALS = "evalfarm.run_trials"
 """The task that runs them: (run, [index, …])."""
 
+_TRANSPORT = {
+    # The shortest one in the farm wins, so all say the same. Early acks leave little for it to do.
+    "visibility_timeout": 3600,
+    # Without these a half-open connection leaves a worker deaf, and a publisher waiting for ever.
+    "socket_keepalive": True,
+    "socket_timeout": 30,
+    "socket_connect_timeout": 5,
+    "health_check_interval": 25,
+    "client_name": "evalfarm",
+    # For publishers; a worker reconnects by broker_connection_max_retries.
+    "max_retries": 2,
+    "interval_start": 0.1,
+    "interval_step": 0.2,
+}
+
 _BATCH = 500  # messages per round trip: twice the rate of single ones, and a lost batch is soon sent again
 
 
@@ -59,20 +74,7 @@ def make_app(redis_url: str) -> celery.Celery:
         task_default_queue=TRIALS,
         # A mistyped queue is an error, not a new queue without a worker.
         task_create_missing_queues=False,
-        broker_transport_options={
-            # The shortest one in the farm wins, so all say the same. Early acks leave little for it to do.
-            "visibility_timeout": 3600,
-            # Without these a half-open connection leaves a worker deaf, and a publisher waiting for ever.
-            "socket_keepalive": True,
-            "socket_timeout": 30,
-            "socket_connect_timeout": 5,
-            "health_check_interval": 25,
-            "client_name": "evalfarm",
-            # For publishers; a worker reconnects by broker_connection_max_retries.
-            "max_retries": 2,
-            "interval_start": 0.1,
-            "interval_step": 0.2,
-        },
+        broker_transport_options=_TRANSPORT,
     )
     return app
 

@@ -22,9 +22,11 @@ class ExitCode(IntEnum):
     """What a command's exit status says."""
 
     OK = 0  #: the command did what was asked; for `run`: every trial was decided
+    REGRESSED = 1  #: `gate`: the run is worse than its baseline, or below its bar; `aa`: its repeats do not agree
     USAGE = 2  #: bad input; nothing was started
     INCONCLUSIVE = 3  #: the run finished, but some trials could not be judged
     INFRASTRUCTURE = 4  #: something evalfarm stands on failed, or some trials did not run
+    INTERNAL = 70  #: a fault of evalfarm's own; the message says where its traceback was written
     INTERRUPTED = 130  #: stopped by Ctrl-C; `evalfarm resume RUN` goes on
 
 

@@ -4,6 +4,7 @@
     runs/{run}/manifest.json                              Manifest, create-only
     runs/{run}/attempts/{index:07d}/{attempt}.json.zst    Trace, create-only
     runs/{run}/segments/{k:06d}.jsonl.zst                 Results in commit order, create-only
+    runs/{run}/rows.parquet                               every planned trial as a flat row, the newest wins
     runs/{run}/summary.json                               RunSummary, the newest wins
     runs/{run}/regrades/{grader digest, hex}.jsonl.zst    Results, the newest wins
     blobs/{sha256 hex}                                    a suite's files by content, create-only
@@ -73,6 +74,14 @@ class Store:
         found = (self._load(Manifest, f"runs/{run}/manifest.json") for run in self._objects.names("runs"))
         return sorted((m for m in found if m is not None), key=lambda m: (m.created_at, m.run), reverse=True)
 
+    def put_rows(self, run: str, parquet: bytes) -> None:
+        """Keep a run's trials as one Parquet file, in place of an earlier one."""
+        self._objects.write(_run_key(run, "rows.parquet"), parquet, create=False)
+
+    def get_rows(self, run: str) -> bytes | None:
+        """The run's trials as Parquet; None: it is not sealed yet."""
+        return self._objects.read(_run_key(run, "rows.parquet")) if _is_name(run) else None
+
     def put_summary(self, summary: RunSummary) -> None:
         """Keep a run's summary, in place of an earlier one."""
         self._objects.write(_run_key(summary.run, "summary.json"), _json(summary), create=False)
@@ -115,6 +124,13 @@ class Store:
     def segments(self, run: str) -> int:
         """How many segments the run has, which is the number of its next one."""
         return len(self._objects.names(_run_key(run, "segments")))
+
+    def result_documents(self, run: str) -> Iterator[str]:
+        """Every committed result as the JSON document that it is kept as, in commit order."""
+        for name in self._objects.names(_run_key(run, "segments")):
+            data = self._objects.read(_run_key(run, f"segments/{name}")) or b""
+            for line in data.splitlines():  # of bytes: as text it would be cut at U+2028 in a reason too
+                yield line.decode()
 
     def results(self, run: str) -> Iterator[Result]:
         """Every committed result, segment by segment, in commit order."""

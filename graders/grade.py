@@ -40,6 +40,7 @@ def result_of(case: Case, trace: Trace) -> Result:
         output_tokens=_summed([r.output_tokens for r in requests if _answered(r)]),
         reasoning_tokens=_summed([r.reasoning_tokens for r in requests if _answered(r)]),
         latency_s=max(0.0, trace.duration_s - trace.waited_s),
+        request_latency_s=tuple(r.latency_s for r in requests if _answered(r)),
         waited_s=trace.waited_s,
         cost_usd=trace.cost_usd,
         answered_models=tuple(dict.fromkeys(r.model for r in requests if r.model is not None)),

@@ -38,13 +38,7 @@ def plan_run(
     chosen = [case for case in suite.cases if case.id in set(cases)]
     harnesses = _harnesses(suite, chosen, axes.harnesses)
     variants = axes.variants or tuple(suite.variants)
-    for variant in variants:
-        if variant not in suite.variants:
-            raise UnknownName(
-                f"suite {suite.suite!r} has no variant {variant!r}", f"its variants: {', '.join(suite.variants)}"
-            )
-    if axes.repeats < 1:
-        raise UsageError(f"{axes.repeats} repeats plan nothing", "--repeats takes a whole number from 1")
+    _check_axes(suite, axes, variants)
     if not axes.models and set(harnesses) != {"direct"}:
         raise UsageError("no model was named", "add --model, as in --model sim-careful or --model gpt-5-mini")
     arms = tuple(
@@ -64,6 +58,19 @@ def plan_run(
         files=dict(files),
         executables=tuple(executables),
     )
+
+
+def _check_axes(suite: Suite, axes: Axes, variants: Sequence[str]) -> None:
+    for variant in variants:
+        if variant not in suite.variants:
+            raise UnknownName(
+                f"suite {suite.suite!r} has no variant {variant!r}", f"its variants: {', '.join(suite.variants)}"
+            )
+    for model in axes.models:
+        if not model.strip() or model == NO_MODEL:
+            raise UsageError(f"{model!r} is no model's name", "direct runs without a model: leave --model out for it")
+    if axes.repeats < 1:
+        raise UsageError(f"{axes.repeats} repeats plan nothing", "--repeats takes a whole number from 1")
 
 
 def _harnesses(suite: Suite, cases: Sequence[Case], asked: Sequence[str]) -> tuple[HarnessName, ...]:

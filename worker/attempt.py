@@ -1,6 +1,8 @@
 """One attempt: open the cell, drive the harness, write down what every witness saw. It never judges."""
 
 import asyncio
+import json
+import re
 import shutil
 import time
 import uuid
@@ -10,7 +12,7 @@ from pathlib import Path
 from typing import assert_never
 
 from evalfarm.contracts.run import ModelRequest, Outcome, Trace, Trial
-from evalfarm.errors import InfrastructureError
+from evalfarm.errors import EvalFarmError
 from evalfarm.prices import Prices
 from worker.cell import lay_out, open_cell
 from worker.codex_home import adapt, server_entry
@@ -24,6 +26,9 @@ from worker.witnesses import compare
 
 #: Endings in mid-turn: the harness's account may lack its last calls without contradicting the gateway's.
 _CUT_OFF: tuple[Outcome, ...] = ("timed_out", "crashed", "infra_failed")
+
+#: What Codex does not take into the name of a tool.
+_NO_NAME = re.compile("[^A-Za-z0-9_]")
 
 
 async def observe(station: Station, prepared: Prepared, trial: Trial, number: int) -> Trace:
@@ -53,24 +58,19 @@ class _Observation:
     number: int
     started_at: float = field(default_factory=time.time)
     started: float = field(default_factory=time.monotonic)
+    duration_s: float = 0.0
     notes: Notes = field(default_factory=Notes)
     tools: ToolGateway | None = None
     model: ModelGateway | None = None
 
     async def run(self) -> Trace:
-        timeout_s = self.prepared.plan.suite.attempt_timeout_s
         try:
             async with AsyncExitStack() as stack:
                 ground = await self._ground(stack)
-                # What is ours to set up is no part of the attempt: neither its time nor its limit.
-                self.started = time.monotonic()
-                async with asyncio.timeout(timeout_s):
-                    ending = await self._drive(ground)
-        except TimeoutError:
-            ending = Ending("timed_out", f"not finished after {timeout_s:g} s, the suite's limit for an attempt")
-        except InfrastructureError as error:
+                ending = await self._drive_in_time(ground)
+        except EvalFarmError as error:
             ending = Ending("infra_failed", error.message)
-        return self._trace(self._outweighed(ending), time.monotonic() - self.started)
+        return self._trace(self._outweighed(ending))
 
     async def _ground(self, stack: AsyncExitStack) -> _Ground:
         arm = self.trial.arm
@@ -81,12 +81,33 @@ class _Observation:
             codex_home = await asyncio.to_thread(self.station.template, self.prepared, arm.variant)
         return _Ground(server, upstream, codex_home)
 
-    async def _drive(self, ground: _Ground) -> Ending:
+    async def _drive_in_time(self, ground: _Ground) -> Ending:
+        """Drive until the suite's limit. What is ours to set up and take down is no part of the attempt's time."""
+        timeout_s = self.prepared.plan.suite.attempt_timeout_s
+        self.started = time.monotonic()
+        limit = asyncio.timeout(timeout_s)
+        try:
+            async with limit:
+                return await self._drive(ground, limit)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            return Ending("timed_out", f"not finished after {timeout_s:g} s, the suite's limit for an attempt")
+        finally:
+            self.duration_s = time.monotonic() - self.started
+
+    async def _drive(self, ground: _Ground, limit: asyncio.Timeout) -> Ending:
         suite = self.prepared.plan.suite
         self.tools = tools = ToolGateway(ground.server, self.started)
         if ground.upstream is not None:
             shown = {tool.name: _written(tool.name, server_entry(suite.plugin)) for tool in tools.tools}
-            self.model = ModelGateway(ground.upstream, seed=self.trial.seed, started=self.started, must_show=shown)
+            self.model = ModelGateway(
+                ground.upstream,
+                seed=self.trial.seed,
+                started=self.started,
+                must_show=shown,
+                on_wait=lambda seconds: _put_off(limit, seconds),
+            )
         case = suite.case(self.trial.case)
         attempt = OpenAttempt(suite, case, self.trial, tools, self.model, self.started, self.notes)
         match self.trial.arm.harness:
@@ -121,7 +142,7 @@ class _Observation:
             return Ending("infra_failed", self.model.outage)
         return ending
 
-    def _trace(self, ending: Ending, duration_s: float) -> Trace:
+    def _trace(self, ending: Ending) -> Trace:
         served = tuple(self.tools.calls) if self.tools else ()
         requests = tuple(self.model.requests) if self.model else ()
         return Trace(
@@ -141,7 +162,7 @@ class _Observation:
             simulated=self.model is not None and self.model.simulated,
             isolation=self.prepared.plan.isolation,
             started_at=self.started_at,
-            duration_s=duration_s,
+            duration_s=self.duration_s,
             cost_usd=cost_usd(self.station.prices, self.trial.arm.model, requests),
         )
 
@@ -162,6 +183,17 @@ def cost_usd(prices: Prices, model: str, requests: tuple[ModelRequest, ...]) -> 
     return total
 
 
+def _put_off(limit: asyncio.Timeout, seconds: float) -> None:
+    """Waiting for a provider is no time of the agent's: without this, a rate limit would end as a verdict on it."""
+    if (due := limit.when()) is not None and not limit.expired():
+        limit.reschedule(due + seconds)
+
+
 def _written(tool: str, server: str) -> tuple[str, ...]:
-    """How a request may name a tool: as a function, or in the description of a code-running tool."""
-    return (f'"name": "{tool}"', f"mcp__{server}__{tool}")
+    """How a request may name a tool: as a function, or in the description of a code-running tool.
+
+    Codex writes every character that is no letter and no digit as an underscore: `get-time` is shown as `get_time`.
+    """
+    plain_tool, plain_server = (_NO_NAME.sub("_", name) for name in (tool, server))
+    functions = [f'"name": {json.dumps(name)}' for name in (tool, plain_tool)]
+    return (*functions, f"mcp__{plain_server}__{plain_tool}")

@@ -38,6 +38,7 @@ MODEL_URL_INSIDE = f"http://127.0.0.1:{PORTS[0]}/v1"
 TOOLS_URL_INSIDE = f"http://127.0.0.1:{PORTS[1]}/mcp"
 
 _PRELUDE = Path(__file__).with_name("in_cell.py")
+_ETC = Path(__file__).with_name("etc")
 _DOORS_TIMEOUT_S = 20.0
 
 
@@ -56,26 +57,14 @@ class Cell:
 def sealed(codex: Codex, home: Path, work: Path, *, doors: Path | None = None) -> tuple[str, ...]:
     """The bubblewrap argv up to where the command inside begins. `doors`: the unix socket that takes the listeners.
 
-    The command line holds no secret and nothing of the caller's environment: `ps` inside shows it.
+    The command line holds no secret and nothing of the caller's environment: `ps` inside shows it. Nor does
+    bubblewrap itself get that environment: it is process 1 inside, and /proc/1/environ can be read there.
     """
-    argv = [str(codex.bwrap), "--die-with-parent", "--new-session", "--clearenv", "--hostname", "cell"]
+    argv = ["/usr/bin/env", "-i", str(codex.bwrap)]
+    argv += ["--die-with-parent", "--new-session", "--clearenv", "--hostname", "cell"]
     argv += [f"--unshare-{space}" for space in ("user", "pid", "ipc", "uts", "net", "cgroup-try")]
-    argv += ["--ro-bind", "/usr", "/usr", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/run"]  # noqa: S108
-    for name in ("bin", "sbin", "lib", "lib64"):
-        path = Path("/", name)
-        if path.is_symlink():
-            argv += ["--symlink", os.readlink(path), str(path)]
-        elif path.is_dir():
-            argv += ["--ro-bind", str(path), str(path)]
-    for name in (
-        "/etc/ssl",
-        "/etc/ca-certificates",
-        "/etc/passwd",
-        "/etc/group",
-        "/etc/localtime",
-        "/etc/alternatives",
-    ):
-        argv += ["--ro-bind-try", name, name]
+    # As another user than the worker's, without any power: Codex's own sandbox still opens its namespaces.
+    argv += ["--uid", "1000", "--gid", "1000", "--cap-drop", "ALL", *_system()]
     argv += ["--ro-bind", str(codex.package), "/opt/codex"]
     argv += ["--bind", str(home), CODEX_HOME_INSIDE, "--bind", str(work), WORK_INSIDE, "--chdir", WORK_INSIDE]
     if doors is not None:
@@ -88,6 +77,26 @@ def sealed(codex: Codex, home: Path, work: Path, *, doors: Path | None = None) -
     if doors is not None:
         argv += [str(interpreter), "-IS", "/run/in_cell.py"]
     return tuple(argv)
+
+
+def _system() -> list[str]:
+    """What of the machine is seen inside: its programs and its certificates, to read."""
+    argv = ["--ro-bind", "/usr", "/usr", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/run"]  # noqa: S108
+    # Root owns the kernel's settings inside as outside: a worker that runs as root would hand them to its agents to
+    # write, and core_pattern among them is a way out.
+    for name in ("/proc/sys", "/proc/sysrq-trigger"):
+        argv += ["--ro-bind-try", name, name]
+    for name in ("bin", "sbin", "lib", "lib64"):
+        path = Path("/", name)
+        if path.is_symlink():
+            argv += ["--symlink", os.readlink(path), str(path)]
+        elif path.is_dir():
+            argv += ["--ro-bind", str(path), str(path)]
+    for name in ("/etc/ssl", "/etc/ca-certificates", "/etc/localtime", "/etc/alternatives"):
+        argv += ["--ro-bind-try", name, name]
+    for name in ("passwd", "group"):  # the same user on every machine, and none of the machine's
+        argv += ["--ro-bind", str(_ETC / name), f"/etc/{name}"]
+    return argv
 
 
 def environment(home: str, codex_home: str) -> dict[str, str]:
@@ -219,7 +228,7 @@ def _interpreter() -> Path:
 
 
 def lay_out(room: Path, template: Path) -> None:
-    """Make an attempt's room: a clone of the prepared home (about 100 kB, a millisecond) and an empty work folder."""
+    """Make an attempt's room: a clone of the prepared home (half a megabyte) and an empty work folder."""
     shutil.copytree(template, room / "home", symlinks=True)
     (room / "work").mkdir()
 

@@ -4,6 +4,7 @@
     auth.json                        a placeholder key: the gateway outside adds the real one
     marketplaces/evalfarm/…          the plugin's folder, its server's entry pointed at the tool gateway
     plugins/cache/evalfarm/<p>/…     what `codex plugin add` made of it
+    *.sqlite                         the databases that Codex makes at its first start
 
 Paths and addresses inside are the cell's, which are the same in every attempt, so a clone needs no rewriting.
 """
@@ -12,8 +13,11 @@ import fcntl
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,6 +31,36 @@ from worker.codex_runtime import Codex
 MARKETPLACE = "evalfarm"
 #: Seconds that Codex waits for the plugin's server. The gateway is up before Codex starts, so this is never reached.
 _STARTUP_TIMEOUT_S = 30
+#: Seconds that one step of building a home may take; each takes well under one.
+_STEP_TIMEOUT_S = 60
+#: The first message of the app server's protocol; its answer says that Codex has started.
+_HELLO = b'{"id":0,"method":"initialize","params":{"clientInfo":{"name":"evalfarm","version":"1"}}}\n'
+
+
+#: The product's defaults but for where the model is, no web search, and two files that the agent's shell may not
+#: read. The rest of the home stays readable: the agent has to read the plugin's skills there.
+_CONFIG = f"""\
+openai_base_url = "{MODEL_URL_INSIDE}"
+web_search = "disabled"
+default_permissions = "eval"
+
+[permissions.eval]
+extends = ":read-only"
+
+[permissions.eval.filesystem]
+"{{home}}/config.toml" = "deny"
+"{{home}}/auth.json" = "deny"
+
+[shell_environment_policy]
+inherit = "core"
+
+[marketplaces.{MARKETPLACE}]
+source_type = "local"
+source = "{{home}}/marketplaces/{MARKETPLACE}"
+
+[plugins."{{plugin}}@{MARKETPLACE}"]
+enabled = true
+"""
 
 
 def server_entry(plugin: Plugin) -> str:
@@ -49,7 +83,7 @@ def template_home(
     """
     files = plugin_files(plugin, source)
     contents = {str(path): [digest_bytes(file.data), file.program] for path, file in files.items()}
-    key = digest({"codex": version, "plugin": plugin.name, "files": contents, "isolation": isolation, "layout": 1})
+    key = digest({"codex": version, "plugin": plugin.name, "files": contents, "isolation": isolation, "layout": 3})
     ready = cache / key.removeprefix("sha256:")[:24]
     if ready.is_dir():
         return ready
@@ -112,13 +146,10 @@ def plugin_files(plugin: Plugin, source: Path | None) -> dict[Path, PluginFile]:
 
 
 def adapt(model_url: str, tools_url: str, home: Path) -> None:
-    """Tell a cloned home its addresses under `harness` isolation, and hide it from the agent's shell."""
+    """Tell a cloned home its addresses, and its own, under `harness` isolation."""
     config = home / "config.toml"
     text = config.read_text(encoding="utf-8").replace(MODEL_URL_INSIDE, model_url).replace(CODEX_HOME_INSIDE, str(home))
-    hidden = '[permissions.eval]\nextends = ":read-only"\n\n'
-    hidden += f'[permissions.eval.filesystem]\n{json.dumps(str(home))} = "deny"\n'
-    shell = '[shell_environment_policy]\ninherit = "core"\n'
-    config.write_text(f'default_permissions = "eval"\n{text}\n{hidden}\n{shell}', encoding="utf-8")
+    config.write_text(text, encoding="utf-8")
     for path in home.rglob(".mcp.json"):
         path.write_text(path.read_text(encoding="utf-8").replace(TOOLS_URL_INSIDE, tools_url), encoding="utf-8")
 
@@ -139,17 +170,14 @@ def _build(codex: Codex, plugin: Plugin, files: Mapping[Path, PluginFile], isola
     catalog.parent.mkdir(parents=True)
     catalog.write_bytes(_json(listing))
     inside = CODEX_HOME_INSIDE if isolation == "cell" else str(home)
-    (home / "config.toml").write_text(
-        f'openai_base_url = "{MODEL_URL_INSIDE}"\nweb_search = "disabled"\n\n'
-        f'[marketplaces.{MARKETPLACE}]\nsource_type = "local"\nsource = "{inside}/marketplaces/{MARKETPLACE}"\n\n'
-        f'[plugins."{plugin.name}@{MARKETPLACE}"]\nenabled = true\n',
-        encoding="utf-8",
-    )
+    (home / "config.toml").write_text(_CONFIG.format(home=inside, plugin=plugin.name), encoding="utf-8")
     _codex(codex, home, isolation, "login", "--with-api-key", stdin="placeholder")
     _codex(codex, home, isolation, "plugin", "add", f"{plugin.name}@{MARKETPLACE}")
     if not any((home / "plugins").rglob("plugin.json")):
         raise HarnessUnavailable(f"Codex installed nothing for plugin {plugin.name!r}", "is its plugin.json complete?")
-    for leftover in ("tmp", "log"):
+    _start_once(codex, home, isolation)
+    # Its own skills go too: to copy their 45 files takes as long as it takes Codex to write them again.
+    for leftover in ("tmp", ".tmp", "log", "skills"):
         shutil.rmtree(home / leftover, ignore_errors=True)
     if isolation == "harness":  # from here on the home is addressed as in a cell, and `adapt` rewrites each clone
         config = home / "config.toml"
@@ -157,27 +185,72 @@ def _build(codex: Codex, plugin: Plugin, files: Mapping[Path, PluginFile], isola
 
 
 def _codex(codex: Codex, home: Path, isolation: Isolation, *command: str, stdin: str = "") -> None:
-    if isolation == "cell":
-        work = home.parent / f"{home.name}.work"
-        work.mkdir(exist_ok=True)
-        argv = [*sealed(codex, home, work), codex_inside(codex), *command]
-        env: dict[str, str] | None = None
-    else:
-        argv, env = [str(codex.binary), *command], environment(str(home), str(home))
-    try:
-        done = subprocess.run(argv, input=stdin, capture_output=True, text=True, timeout=60, check=False, env=env)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise HarnessUnavailable(
-            f"codex {command[0]} does not run: {error}", "evalfarm doctor shows what works here"
-        ) from error
-    finally:
-        if isolation == "cell":
-            shutil.rmtree(work, ignore_errors=True)
+    with _inside(codex, home, isolation, command) as (argv, env):
+        try:
+            done = subprocess.run(
+                argv, input=stdin, capture_output=True, text=True, timeout=_STEP_TIMEOUT_S, check=False, env=env
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise HarnessUnavailable(
+                f"codex {command[0]} does not run: {error}", "evalfarm doctor shows what works here"
+            ) from error
     if done.returncode != 0:
         told = (done.stderr or done.stdout).strip()[-500:]
         raise HarnessUnavailable(
             f"codex {' '.join(command)} failed: {told}", "is the plugin's folder as Codex wants it?"
         )
+
+
+def _start_once(codex: Codex, home: Path, isolation: Isolation) -> None:
+    """Let Codex make its databases now: they take a third of its start in a home that it was never started in."""
+    with _inside(codex, home, isolation, ("app-server",)) as (argv, env):
+        try:
+            answered = _answers_hello(argv, env)
+        except OSError as error:
+            raise HarnessUnavailable(
+                f"codex app-server does not run: {error}", "evalfarm doctor shows what works here"
+            ) from error
+    if not answered:
+        raise HarnessUnavailable(
+            "codex app-server ended without an answer in a new home", "evalfarm doctor shows what works here"
+        )
+    for database in home.glob("*.sqlite"):  # each into one file: what a clone copies shrinks from 3 MB to half of one
+        with closing(sqlite3.connect(database)) as connection:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def _answers_hello(argv: list[str], env: dict[str, str] | None) -> bool:
+    with subprocess.Popen(
+        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=env
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        patience = threading.Timer(_STEP_TIMEOUT_S, server.kill)
+        patience.start()
+        try:
+            server.stdin.write(_HELLO)
+            server.stdin.flush()
+            return bool(server.stdout.readline())
+        finally:
+            patience.cancel()
+            server.terminate()  # at the end of its input it would stop too, but takes five seconds over it
+            server.stdout.read()  # until the last process inside has let go
+
+
+@contextmanager
+def _inside(
+    codex: Codex, home: Path, isolation: Isolation, command: tuple[str, ...]
+) -> Iterator[tuple[list[str], dict[str, str] | None]]:
+    """The argv and the environment of a codex command on a home, isolated as attempts on it will be."""
+    if isolation == "harness":
+        yield [str(codex.binary), *command], environment(str(home), str(home))
+        return
+    work = home.parent / f"{home.name}.work"
+    work.mkdir(exist_ok=True)
+    try:
+        yield [*sealed(codex, home, work), codex_inside(codex), *command], None
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
 
 
 def _json(value: object) -> bytes:

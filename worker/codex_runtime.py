@@ -4,6 +4,7 @@ import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import codex_cli_bin
 
@@ -40,7 +41,11 @@ def find_codex(binary: Path | None) -> Codex:
 def codex_version(codex: Codex) -> str:
     """What the binary says of itself, as in `0.163.0`. Raises HarnessUnavailable when it does not start."""
     try:
-        done = subprocess.run([codex.binary, "--version"], capture_output=True, text=True, timeout=30, check=False)
+        # Even for its version Codex writes into its home: not into the user's own, and with nothing of ours in sight.
+        with TemporaryDirectory(prefix="evalfarm-") as home:
+            env = {"HOME": home, "CODEX_HOME": home, "PATH": os.defpath}
+            argv = [str(codex.binary), "--version"]
+            done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False, env=env)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise HarnessUnavailable(
             f"the Codex binary {codex.binary} does not start: {error}", "run it with --version to see why"

@@ -9,23 +9,20 @@ connection is tried again a bounded number of times, each try is recorded, and t
 from the model's own latency. What is left after that is an outage, which the attempt reports as infrastructure.
 """
 
-import json
+import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
+from typing import Any
 
 import httpx2
 from starlette.types import ASGIApp, Receive, Scope, Send
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt, wait_exponential_jitter
 
 from evalfarm.contracts.run import ModelRequest
+from worker.reply import Reply, refusal, whole
+from worker.tries import FIRST_WAIT_S, Tries, TryAgain
 from worker.upstreams import SEED_HEADER, Upstream
-from worker.wire import UsageReader, decoded, retry_after_s, tools_shown
-
-#: Tries of one request, the first included.
-MAX_TRIES = 5
-#: A provider's Retry-After is kept to, up to here; longer means: not within this attempt.
-MAX_RETRY_AFTER_S = 60.0
+from worker.wire import UsageReader, decoded, json_object, retry_after_s, tools_shown
 
 _RETRIED = {408, 429, 500, 502, 503, 504, 529}
 _REFUSED = {401: "the key was refused", 403: "the key may not use this model", 404: "the provider knows no such model"}
@@ -36,47 +33,32 @@ _NOT_FORWARDED = {
 }
 
 
-class _TryAgain(Exception):
-    """A try that failed in a way that is worth another."""
-
-    def __init__(self, what: str, reply: "Reply", retry_after_s: float | None = None) -> None:
-        super().__init__(what)
-        self.what = what
-        self.reply = reply
-        self.retry_after_s = retry_after_s
-
-
-@dataclass
-class Reply:
-    """What goes back to the harness: status, headers, and the body as it arrives."""
-
-    status: int
-    headers: dict[str, str]
-    body: AsyncIterator[bytes]
-
-
-@dataclass
-class _Record:
-    first_sent: float = 0.0
-    sent: float = 0.0  #: of the latest try
-    tries: list[str] = field(default_factory=list)  #: what the earlier ones met
-
-
 class ModelGateway:
     """The model witness of one attempt."""
 
     def __init__(
-        self, upstream: Upstream, *, seed: int, started: float, must_show: Mapping[str, tuple[str, ...]] | None = None
+        self,
+        upstream: Upstream,
+        *,
+        seed: int,
+        started: float,
+        must_show: Mapping[str, tuple[str, ...]] | None = None,
+        on_wait: Callable[[float], None] = lambda _: None,
+        first_wait_s: float = FIRST_WAIT_S,
     ) -> None:
         """`started`: time.monotonic() at the attempt's start. `must_show`: tools that the first request has to
         show to the model, as name -> ways in which the harness may write it; without them nothing is forwarded.
+        `on_wait` is told of every wait between two tries, in seconds, before it begins; `first_wait_s` is the
+        first one where the provider does not say.
         """
         self._upstream = upstream
+        self._on_wait = on_wait
+        self._first_wait_s = first_wait_s
         self._seed = seed
         self._started = started
         self._must_show = dict(must_show or {})
         self.requests: list[ModelRequest] = []
-        self.outage: str | None = None  #: why the provider could not be used, once it could not
+        self.outage: str | None = None  #: why the provider could not be used, once it could not; then none asks again
         self.unseen: tuple[str, ...] = ()  #: tools that the model was not shown
 
     @property
@@ -86,65 +68,78 @@ class ModelGateway:
 
     async def forward(self, path: str, headers: Mapping[str, str], body: bytes) -> Reply:
         """Send one POST on to the provider and record what came of it. Never raises for the provider's faults."""
-        record = _Record()
         try:
             asked = decoded(headers, body)
-            request = json.loads(asked)
+            request = json_object(asked)
         except ValueError as error:
-            return _error(400, f"the gateway cannot read the request: {error}")
-        if self._must_show and path == "/responses":
+            return refusal(400, f"the gateway cannot read the request: {error}")
+        if path == "/responses" and not self._shows_tools(request):
+            return refusal(400, f"the model was not shown the plugin's tools: {', '.join(self.unseen)}")
+        if self.outage is not None:
+            # Codex would try again and again for minutes; a 400 is what it takes for an answer.
+            return refusal(400, self.outage)
+        wanted, streamed = self._wanted(headers), bool(request.get("stream"))
+        tries = Tries(self._first_wait_s, self._on_wait)
+        try:
+            async for attempt in tries.each():
+                with attempt:
+                    return await self._try(path, wanted, asked, tries, streamed)
+        except TryAgain as last:
+            self.outage = self.outage or f"the model's provider stayed unusable: {'; '.join(tries.failures)}"
+            self._note(tries, status=last.status, error=tries.failures.pop())
+            return last.reply
+        except asyncio.CancelledError:
+            # What it cost is not known and never will be, but it was asked: the record must say so.
+            tries.give_up()
+            self._note(tries, status=None, error="the attempt ended before an answer came")
+            raise
+        raise AssertionError("unreachable: the retry loop returns or raises")
+
+    def _shows_tools(self, request: dict[str, Any]) -> bool:
+        """Whether the plugin's tools are in sight of the model; asked until they once were."""
+        if self._must_show:
             shown = tools_shown(request)
             self.unseen = tuple(n for n, ways in self._must_show.items() if not any(way in shown for way in ways))
-            if self.unseen:
-                return _error(424, f"the model was not shown the plugin's tools: {', '.join(self.unseen)}")
-            self._must_show = {}
-        streamed = bool(request.get("stream"))
+            if not self.unseen:
+                self._must_show = {}
+        return not self._must_show
+
+    def _wanted(self, headers: Mapping[str, str]) -> dict[str, str]:
+        """The headers of a request as the provider is to get it."""
         wanted = {name: value for name, value in headers.items() if name.lower() not in _NOT_FORWARDED}
         wanted |= self._upstream.headers
         wanted["accept-encoding"] = "identity"  # what goes by is read, and goes on as it came
         if self._upstream.simulated:
             wanted[SEED_HEADER] = str(self._seed)
-        try:
-            async for attempt in AsyncRetrying(
-                retry=retry_if_exception_type(_TryAgain), stop=stop_after_attempt(MAX_TRIES), wait=_wait, reraise=True
-            ):
-                with attempt:
-                    return await self._try(path, wanted, asked, record, streamed)
-        except _TryAgain as last:
-            self.outage = self.outage or f"the model's provider stayed unusable: {'; '.join(record.tries)}"
-            self._note(record, status=last.reply.status or None, error=last.what)
-            return last.reply
-        raise AssertionError("unreachable: the retry loop returns or raises")
+        return wanted
 
-    async def _try(self, path: str, headers: Mapping[str, str], body: bytes, record: _Record, streamed: bool) -> Reply:
-        record.sent = time.monotonic()
-        record.first_sent = record.first_sent or record.sent
+    async def _try(self, path: str, headers: Mapping[str, str], body: bytes, tries: Tries, streamed: bool) -> Reply:
         client = self._upstream.client
         try:
             response = await client.send(client.build_request("POST", path, headers=headers, content=body), stream=True)
         except httpx2.HTTPError as error:
-            raise _again(record, f"{type(error).__name__}: {error}", _error(502, str(error))) from error
+            what = f"{type(error).__name__}: {error}"
+            raise TryAgain(what, None, refusal(502, what)) from error
         kept = {name: value for name, value in response.headers.items() if name.lower() not in _NOT_FORWARDED}
-        if response.status_code in _RETRIED:
-            text = await _read_quietly(response)
-            what = f"HTTP {response.status_code}"
-            raise _again(record, what, Reply(response.status_code, kept, _once(text)), retry_after_s(response.headers))
-        usage = UsageReader(streamed and response.status_code < 400)
-        if streamed and response.status_code < 400:
-            return Reply(response.status_code, kept, self._stream(response, usage, record))
+        status = response.status_code
+        if status in _RETRIED:
+            reply = whole(status, kept, await _read_quietly(response))
+            raise TryAgain(f"HTTP {status}", status, reply, retry_after_s(response.headers))
+        usage = UsageReader(streamed and status < 400)
+        if streamed and status < 400:
+            return Reply(status, kept, self._stream(response, usage, tries))
         try:
             data = await response.aread()
         except httpx2.HTTPError as error:
-            raise _again(
-                record, f"cut short: {type(error).__name__}", _error(502, "the answer was cut short")
-            ) from error
+            what = f"the answer was cut short: {type(error).__name__}"
+            raise TryAgain(what, status, refusal(502, what)) from error
         usage.feed(data)
-        if response.status_code in _REFUSED:
-            self.outage = f"{_REFUSED[response.status_code]} (HTTP {response.status_code})"
-        self._note(record, status=response.status_code, error=usage.error, usage=usage)
-        return Reply(response.status_code, kept, _once(data))
+        if status in _REFUSED:
+            self.outage = f"{_REFUSED[status]} (HTTP {status})"
+        self._note(tries, status=status, error=usage.error, usage=usage)
+        return whole(status, kept, data)
 
-    async def _stream(self, response: httpx2.Response, usage: UsageReader, record: _Record) -> AsyncIterator[bytes]:
+    async def _stream(self, response: httpx2.Response, usage: UsageReader, tries: Tries) -> AsyncGenerator[bytes]:
         error: str | None = None
         try:
             async for chunk in response.aiter_bytes():
@@ -154,22 +149,20 @@ class ModelGateway:
             error = f"the stream was cut: {type(cut).__name__}"
             raise
         finally:
-            await response.aclose()
             if error is None and not usage.complete:
                 error = "the stream ended before the response was complete"
-            self._note(record, status=response.status_code, error=usage.error or error, usage=usage)
+            self._note(tries, status=response.status_code, error=usage.error or error, usage=usage)
+            await response.aclose()
 
-    def _note(
-        self, record: _Record, *, status: int | None, error: str | None, usage: UsageReader | None = None
-    ) -> None:
+    def _note(self, tries: Tries, *, status: int | None, error: str | None, usage: UsageReader | None = None) -> None:
         seen = usage or UsageReader(False)
         self.requests.append(
             ModelRequest(
-                started_s=record.first_sent - self._started,
-                latency_s=time.monotonic() - record.sent,
-                waited_s=record.sent - record.first_sent,
+                started_s=tries.first_at - self._started,
+                latency_s=time.monotonic() - tries.last_at,
+                waited_s=tries.waited_s,
                 status=status,
-                tries=tuple(record.tries),
+                tries=tuple(tries.failures),
                 error=error,
                 **seen.figures(),
             )
@@ -191,18 +184,19 @@ class ModelGateway:
                 body += message.get("body", b"")
                 more = message.get("more_body", False)
             if "upgrade" in headers:
-                reply = _error(426, "this gateway speaks HTTPS, not WebSockets")
+                reply = refusal(426, "this gateway speaks HTTPS, not WebSockets")
             elif scope["method"] == "POST" and scope["path"].startswith("/v1/responses"):
                 reply = await self.forward(scope["path"].removeprefix("/v1"), headers, body)
             else:
-                reply = _error(
+                reply = refusal(
                     404, f"the gateway forwards POST /v1/responses only, not {scope['method']} {scope['path']}"
                 )
             raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in reply.headers.items()]
             await send({"type": "http.response.start", "status": reply.status, "headers": raw})
             try:
-                async for chunk in reply.body:
-                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
+                async with aclosing(reply.body) as chunks:  # a request that is cut off is recorded now, not in time
+                    async for chunk in chunks:
+                        await send({"type": "http.response.body", "body": chunk, "more_body": True})
             except httpx2.HTTPError:
                 return  # headers are out: ending without the last chunk is how the harness learns of the cut
             await send({"type": "http.response.body", "body": b""})
@@ -220,31 +214,8 @@ class _Transport(httpx2.AsyncBaseTransport):
         return httpx2.Response(reply.status, headers=reply.headers, content=reply.body, request=request)
 
 
-def _again(record: _Record, what: str, reply: Reply, retry_after_s: float | None = None) -> _TryAgain:
-    record.tries.append(what)
-    return _TryAgain(what, reply, retry_after_s)
-
-
-_backoff: Callable[[RetryCallState], float] = wait_exponential_jitter(initial=0.25, max=8.0, jitter=0.25)
-
-
-def _wait(state: RetryCallState) -> float:
-    error = state.outcome.exception() if state.outcome else None
-    asked = error.retry_after_s if isinstance(error, _TryAgain) else None
-    return min(asked, MAX_RETRY_AFTER_S) if asked is not None else _backoff(state)
-
-
 async def _read_quietly(response: httpx2.Response) -> bytes:
     try:
         return await response.aread()
     except httpx2.HTTPError:
         return b""
-
-
-def _error(status: int, message: str) -> Reply:
-    data = json.dumps({"error": {"message": message, "type": "gateway_error", "code": None, "param": None}}).encode()
-    return Reply(status, {"content-type": "application/json"}, _once(data))
-
-
-async def _once(data: bytes) -> AsyncIterator[bytes]:
-    yield data

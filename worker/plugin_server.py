@@ -8,19 +8,26 @@ in a PID namespace of its own, so that no child of it outlives the worker, howev
 import asyncio
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
+import anyio
 import mcp_types
-from mcp.client import Client
+from anyio.abc import ObjectReceiveStream
+from mcp.client import Client, Transport
 from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.shared.exceptions import MCPError
 
 from evalfarm.contracts.suite import Server
 from evalfarm.errors import ServerUnavailable
 
 #: Seconds that one tool call may take before it counts as failed. Longer than any sane tool, shorter than an attempt.
 CALL_TIMEOUT_S = 60.0
+
+#: What a call may raise when the server is gone, too slow, or answers what it should not.
+CALL_ERRORS = (MCPError, OSError, RuntimeError, ValueError, TimeoutError)
 
 #: How much of a dead server's stderr goes into the message.
 _TAIL_CHARS = 600
@@ -56,8 +63,13 @@ class PluginServer:
         self = cls(server, folder, log, containment)
         self._holder = asyncio.create_task(self._hold(environ))
         ready = asyncio.create_task(self._up.wait())
-        await asyncio.wait((self._holder, ready), timeout=server.startup_timeout_s, return_when="FIRST_COMPLETED")
-        ready.cancel()
+        try:
+            await asyncio.wait((self._holder, ready), timeout=server.startup_timeout_s, return_when="FIRST_COMPLETED")
+        except asyncio.CancelledError:
+            await self.stop()
+            raise
+        finally:
+            ready.cancel()
         if not self._up.is_set():
             reason = self._why_not_up()
             await self.stop()
@@ -74,13 +86,20 @@ class PluginServer:
             )
         return self
 
-    @property
-    def alive(self) -> bool:
-        """Whether the connection still stands."""
-        return self._holder is not None and not self._holder.done()
+    async def is_up(self) -> bool:
+        """Whether a call would reach the server: by its connection where evalfarm started it, else by asking it."""
+        if self._client is None or self._leave.is_set():
+            return False
+        if self._server.url is not None:
+            try:
+                async with asyncio.timeout(self._server.startup_timeout_s):
+                    await self._client.list_tools()
+            except CALL_ERRORS:
+                return False
+        return True
 
     async def call(self, name: str, arguments: dict[str, Any]) -> mcp_types.CallToolResult:
-        """Call a tool. Raises mcp's and anyio's errors as they come: the tool gateway records them."""
+        """Call a tool. Raises CALL_ERRORS as they come: the tool gateway records them."""
         if self._client is None:
             raise ConnectionError("the MCP server is not connected")
         return await self._client.call_tool(name, arguments, read_timeout_seconds=CALL_TIMEOUT_S)
@@ -92,6 +111,8 @@ class PluginServer:
             if not self._up.is_set():
                 self._holder.cancel()
             await asyncio.wait((self._holder,))
+            if not self._holder.cancelled():
+                self._holder.exception()  # told where it matters, in `start`; asyncio complains of one nobody asked for
 
     async def _hold(self, environ: Mapping[str, str]) -> None:
         # One task enters and leaves the client: its task groups are bound to the task that opened them.
@@ -117,9 +138,9 @@ class PluginServer:
         env = dict(self._server.env) | {name: environ[name] for name in self._server.env_from if name in environ}
         # PYTHONUNBUFFERED: a Python server that prints a line of protocol must not sit on it.
         env.setdefault("PYTHONUNBUFFERED", "1")
-        return stdio_client(
-            StdioServerParameters(command=argv[0], args=list(argv[1:]), env=env, cwd=self._folder), errlog
-        )
+        started = StdioServerParameters(command=argv[0], args=list(argv[1:]), env=env, cwd=self._folder)
+        # A server whose process ends takes the connection with it: the next attempt must not get what is left.
+        return _watched(stdio_client(started, errlog), self._leave)
 
     def _why_not_up(self) -> str:
         told = (
@@ -129,6 +150,29 @@ class PluginServer:
             error = _root(self._holder.exception())
             return f"{type(error).__name__}: {error}" + (f"; it said: {told}" if told else "")
         return f"it said: {told}" if told else "no answer"
+
+
+@asynccontextmanager
+async def _watched(transport: Transport, ended: asyncio.Event) -> AsyncIterator[Any]:
+    """The same transport; `ended` is set when no more can come from the server."""
+    async with transport as (incoming, outgoing):
+        yield _Watched(incoming, ended), outgoing
+
+
+class _Watched(ObjectReceiveStream[Any]):
+    def __init__(self, incoming: Any, ended: asyncio.Event) -> None:
+        self._incoming = incoming
+        self._ended = ended
+
+    async def receive(self) -> Any:
+        try:
+            return await self._incoming.receive()
+        except anyio.EndOfStream:
+            self._ended.set()
+            raise
+
+    async def aclose(self) -> None:
+        await self._incoming.aclose()
 
 
 def command_of(server: Server, folder: Path) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ uvicorn's own `serve` polls ten times a second for a signal to stop, which would
 two tenths of a second; so its parts are driven here directly, and signals are left alone.
 """
 
+import asyncio
 import logging
 import socket
 from collections.abc import AsyncIterator
@@ -13,8 +14,15 @@ from typing import Literal
 import uvicorn
 from starlette.types import ASGIApp
 
+
+def _is_a_fault(record: logging.LogRecord) -> bool:
+    """Whether uvicorn has more to say than that a request was cut off because its attempt is over."""
+    return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
+
+
 # A refused WebSocket is what the model gateway is for; uvicorn would warn of each.
 logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
+logging.getLogger("uvicorn.error").addFilter(_is_a_fault)
 
 
 def loopback() -> socket.socket:
@@ -43,6 +51,9 @@ async def serving(app: ASGIApp, sock: socket.socket, *, lifespan: Literal["on", 
         sock.close()
         for connection in list(server.server_state.connections):
             connection.shutdown()
-        for task in list(server.server_state.tasks):
+        answering = list(server.server_state.tasks)
+        for task in answering:
             task.cancel()
+        # What they hold is recorded as they end, and must be before whoever opened this goes on to read it.
+        await asyncio.gather(*answering, return_exceptions=True)
         await server.lifespan.shutdown()

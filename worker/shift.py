@@ -14,7 +14,7 @@ from evalfarm.contracts.run import Telemetry, Trace, Trial
 from evalfarm.contracts.suite import Case
 from evalfarm.contracts.verdict import Result
 from evalfarm.errors import BrokerUnavailable
-from evalfarm.runstate import BACKOFF_S, LEASE_S, MAX_ATTEMPTS, Client, Ledger
+from evalfarm.runstate import BACKOFF_S, MAX_ATTEMPTS, Client, Ledger
 from worker.attempt import observe
 from worker.station import Prepared, Station
 
@@ -32,22 +32,33 @@ class Shift:
     redis: Client
     grade: Grade
 
+    @property
+    def _lease_s(self) -> float:
+        """How long a claim holds without being renewed: three missed renewals, each a third of it."""
+        return self.station.settings.lease_s
+
     async def run(self, run: str, indices: Sequence[int]) -> None:
-        """Run the trials of one message, side by side where there are several."""
+        """Run the trials of one message: those with a model side by side, as they wait for it.
+
+        `direct` trials follow one another: side by side they would only wait for each other, and be timed so.
+        """
         prepared = await self.station.prepare(run)
         ledger = Ledger(self.redis, run)
+        direct = [index for index in indices if prepared.plan.trial(index).arm.harness == "direct"]
+        for index in direct:
+            await self._trial(ledger, prepared, index)
         async with asyncio.TaskGroup() as group:
-            for index in indices:
+            for index in set(indices).difference(direct):
                 group.create_task(self._trial(ledger, prepared, index))
 
     async def _trial(self, ledger: Ledger, prepared: Prepared, index: int) -> None:
         token = uuid.uuid4().hex[:12]
-        claim = await asyncio.to_thread(ledger.claim, index, token, LEASE_S)
+        claim = await asyncio.to_thread(ledger.claim, index, token, self._lease_s)
         if claim.status != "ok":
             return
         trial = prepared.plan.trial(index)
         attempt = asyncio.create_task(self._attempt(prepared, trial, claim.attempt))
-        keeper = asyncio.create_task(_keep_lease(ledger, index, claim.attempt, token, attempt))
+        keeper = asyncio.create_task(self._keep_lease(ledger, index, claim.attempt, token, attempt))
         try:
             trace = await attempt
         except asyncio.CancelledError:
@@ -91,15 +102,16 @@ class Shift:
             max_attempts=MAX_ATTEMPTS,
         )
 
-
-async def _keep_lease(ledger: Ledger, index: int, attempt: int, token: str, work: "asyncio.Task[Trace]") -> None:
-    """Renew until cancelled; when the ledger says the lease is no longer ours, stop spending."""
-    while True:
-        await asyncio.sleep(LEASE_S / 3)
-        try:
-            if not await asyncio.to_thread(ledger.renew, index, attempt, token, LEASE_S):
-                work.cancel()
-                return
-        except BrokerUnavailable:
-            # Out of touch is no verdict: go on, and commit when Redis is back; the fence decides then.
-            log.warning("cannot renew the lease of trial %d; going on", index)
+    async def _keep_lease(
+        self, ledger: Ledger, index: int, attempt: int, token: str, work: "asyncio.Task[Trace]"
+    ) -> None:
+        """Renew until cancelled; when the ledger says the lease is no longer ours, stop spending."""
+        while True:
+            await asyncio.sleep(self._lease_s / 3)
+            try:
+                if not await asyncio.to_thread(ledger.renew, index, attempt, token, self._lease_s):
+                    work.cancel()
+                    return
+            except BrokerUnavailable:
+                # Out of touch is no verdict: go on, and commit when Redis is back; the fence decides then.
+                log.warning("cannot renew the lease of trial %d; going on", index)

@@ -5,8 +5,10 @@ demand, so losing it costs time and never a result.
 """
 
 import asyncio
+import fcntl
 import os
 import shutil
+import uuid
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -26,6 +28,8 @@ from worker.codex_home import template_home
 from worker.codex_runtime import Codex, codex_version, find_codex
 from worker.plugin_server import PluginServer
 from worker.upstreams import Upstream, is_simulated, provider, simulated
+
+_LOCK = ".lock"
 
 
 @dataclass(frozen=True)
@@ -50,13 +54,17 @@ class Station:
         self._servers: dict[tuple[str, str], PluginServer] = {}
         self._upstreams: dict[str, Upstream] = {}
         self._opening = asyncio.Lock()
-        self.rooms = settings.home / "cells" / str(os.getpid())
+        self.rooms = settings.home / "cells" / f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
 
     async def open(self) -> "Station":
-        """Clear what an earlier process of this number, or one that was killed, left behind."""
-        sweep(self.rooms.parent)
-        self.rooms.mkdir(parents=True)
-        self._stack.callback(shutil.rmtree, self.rooms, ignore_errors=True)
+        """Make a place for this process's rooms, and clear away those of processes that were killed."""
+        self.rooms.parent.mkdir(parents=True, exist_ok=True)
+        with self.rooms.parent.with_suffix(_LOCK).open("w") as one_at_a_time:
+            fcntl.flock(one_at_a_time, fcntl.LOCK_EX)
+            sweep(self.rooms.parent)
+            self.rooms.mkdir()
+            self._stack.callback(shutil.rmtree, self.rooms, ignore_errors=True)
+            fcntl.flock(self._stack.enter_context((self.rooms / _LOCK).open("w")), fcntl.LOCK_EX)
         return self
 
     async def close(self) -> None:
@@ -92,16 +100,18 @@ class Station:
             raise InfrastructureError(
                 f"the stored plan of run {run!r} is not the one in its manifest", "start a new run"
             )
-        key = digest(plan.files | {"": digest(plan.suite)}).removeprefix("sha256:")[:24]
+        parts = [digest(plan.suite), plan.files, sorted(plan.executables)]
+        key = digest(parts).removeprefix("sha256:")[:24]
         folder = self.settings.home / "suites" / key
         if not folder.is_dir():
-            building = folder.with_name(f"{key}.{os.getpid()}")
+            building = self.rooms / f"suite-{key}"
+            building.mkdir(exist_ok=True)
             for name, blob in plan.files.items():
                 target = building / name
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(self.store.get_blob(blob))
                 target.chmod(0o755 if name in plan.executables else 0o644)
-            building.mkdir(parents=True, exist_ok=True)
+            folder.parent.mkdir(parents=True, exist_ok=True)
             try:
                 building.rename(folder)
             except OSError:  # another worker was first, with the same bytes
@@ -110,21 +120,27 @@ class Station:
 
     async def server(self, prepared: Prepared, variant: str, stack: AsyncExitStack) -> PluginServer:
         """The variant's MCP server: this worker's own, or, when it keeps state, one that ends with `stack`."""
-        spec = prepared.plan.suite.server_of(variant)
-        log = self.rooms / f"server-{prepared.key}-{variant}.log"
-        prefix = containment(self.codex, prepared.plan.isolation)
-        start = PluginServer.start(spec, prepared.folder, log=log, environ=self._environ, containment=prefix)
-        if spec.stateful:
-            server = await start
+        if prepared.plan.suite.server_of(variant).stateful:
+            server = await self._start_server(prepared, variant)
             stack.push_async_callback(server.stop)
             return server
         async with self._opening:
             known = self._servers.get((prepared.key, variant))
-            if known is not None and known.alive:
-                start.close()
+            if known is not None and await known.is_up():
                 return known
-            self._servers[prepared.key, variant] = server = await start
+            if known is not None:
+                await known.stop()
+            self._servers[prepared.key, variant] = server = await self._start_server(prepared, variant)
             return server
+
+    async def _start_server(self, prepared: Prepared, variant: str) -> PluginServer:
+        return await PluginServer.start(
+            prepared.plan.suite.server_of(variant),
+            prepared.folder,
+            log=self.rooms / f"server-{prepared.key}-{variant}.log",
+            environ=self._environ,
+            containment=containment(self.codex, prepared.plan.isolation),
+        )
 
     async def upstream(self, prepared: Prepared, model: str) -> Upstream:
         """Where requests for a model go. Raises ModelUnavailable without a key for a real one."""
@@ -134,7 +150,7 @@ class Station:
                 self._upstreams[name] = (
                     await simulated(policies_of(prepared.plan.suite, prepared.folder), self._stack)
                     if is_simulated(model)
-                    else provider(self.settings)
+                    else await provider(self.settings, self._stack)
                 )
             return self._upstreams[name]
 
@@ -174,10 +190,17 @@ def policies_of(suite: Suite, folder: Path) -> dict[str, Policy]:
 
 
 def sweep(cells: Path) -> None:
-    """Remove the rooms of worker processes that no longer live."""
-    for room in cells.iterdir() if cells.is_dir() else ():
-        if not Path("/proc", room.name).exists() or room.name == str(os.getpid()):
-            shutil.rmtree(room, ignore_errors=True)
+    """Remove the rooms of worker processes that no longer live, which is to say that hold no lock on them.
+
+    The number in a room's name says nothing: a worker in another container has numbers of its own.
+    """
+    for lock in cells.glob(f"*/{_LOCK}"):
+        with lock.open("w") as held:
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            shutil.rmtree(lock.parent, ignore_errors=True)
 
 
 __all__ = ["Plugin", "Prepared", "Station", "plugin_source", "policies_of", "sweep"]

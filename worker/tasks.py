@@ -1,7 +1,10 @@
 """The worker's Celery task and its process's life. Thin: what it does is in `shift.py`, callable without Celery."""
 
 import asyncio
+import ctypes
 import os
+import signal
+import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -11,6 +14,8 @@ from celery.signals import worker_process_init, worker_process_shutdown, worker_
 
 from evalfarm.broker import RUN_TRIALS, App
 from worker.shift import Shift
+
+_PR_SET_PDEATHSIG = 1
 
 OpenShift = Callable[[], Awaitable[Shift]]
 
@@ -39,11 +44,13 @@ def register(app: App, open_shift: OpenShift, on_ready: Callable[[], None]) -> N
     `on_ready` once in the main process, when it takes messages.
     """
     process: list[_Process] = []
+    main_process = os.getpid()
 
     def start(**_: Any) -> None:
         # Celery's hard time limit kills a group only where the child leads one: then nothing it started survives.
         with suppress(PermissionError):
             os.setpgid(0, 0)
+        _die_with(main_process)
         process[:] = [_Process(open_shift)]
 
     def end(**_: Any) -> None:
@@ -58,3 +65,12 @@ def register(app: App, open_shift: OpenShift, on_ready: Callable[[], None]) -> N
     def run_trials(run: str, indices: list[int]) -> None:
         here = process[0]
         here.runner.run(here.run(run, indices))
+
+
+def _die_with(parent: int) -> None:
+    """Have the kernel kill this process when its parent is gone: Celery's child would go on with its trial alone."""
+    if sys.platform != "linux":
+        return
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it died before the tie
+        os._exit(1)

@@ -5,17 +5,18 @@ cell reaches it over MCP's streamable HTTP. The face passes the server's tools o
 schemas, annotations, instructions), so a model sees what it would see without us.
 """
 
+import json
 import time
 from typing import Any
 
 import mcp_types
 from mcp.server.lowlevel import Server as McpServer
-from mcp.shared.exceptions import MCPError
 from pydantic import JsonValue
 from starlette.types import ASGIApp
 
 from evalfarm.contracts.run import ToolCall
-from worker.plugin_server import PluginServer
+from worker.plugin_server import CALL_ERRORS, PluginServer
+from worker.storable import why_not
 
 #: The path under which the face speaks MCP.
 MCP_PATH = "/mcp"
@@ -48,15 +49,15 @@ class ToolGateway:
         MCP would show it to a model; the record says which it was.
         """
         at, turn = time.monotonic(), self.turn
+        problem = why_not(arguments)
         try:
-            result = await self._server.call(name, arguments)
-        except (MCPError, OSError, RuntimeError, ValueError, TimeoutError) as error:
-            text = f"{type(error).__name__}: {error}"
-            result = mcp_types.CallToolResult(content=[mcp_types.TextContent(type="text", text=text)], is_error=True)
+            result = _failed(f"the arguments hold {problem}") if problem else await self._server.call(name, arguments)
+        except CALL_ERRORS as error:
+            result = _failed(f"{type(error).__name__}: {error}")
         self.calls.append(
             ToolCall(
                 name=name,
-                arguments=arguments,
+                arguments=json.dumps(arguments) if problem else arguments,
                 result=None if result.is_error else result_value(result),
                 error=result_text(result) if result.is_error else None,
                 started_s=at - self._started,
@@ -92,6 +93,12 @@ def result_text(result: mcp_types.CallToolResult) -> str:
 
 
 def result_value(result: mcp_types.CallToolResult) -> JsonValue:
-    """What a grader looks at: the structured content, else the text."""
+    """What a grader looks at: the structured content (as text where a trace cannot hold it), else the text."""
     structured: JsonValue = result.structured_content
-    return structured if structured is not None else result_text(result)
+    if structured is None:
+        return result_text(result)
+    return json.dumps(structured) if why_not(structured) else structured
+
+
+def _failed(text: str) -> mcp_types.CallToolResult:
+    return mcp_types.CallToolResult(content=[mcp_types.TextContent(type="text", text=text)], is_error=True)

@@ -26,8 +26,8 @@ class Upstream:
     simulated: bool
 
 
-def provider(settings: Settings) -> Upstream:
-    """The provider that the settings name. Raises ModelUnavailable without a key."""
+async def provider(settings: Settings, stack: AsyncExitStack) -> Upstream:
+    """The provider that the settings name, connected until `stack` closes. Raises ModelUnavailable without a key."""
     if settings.openai_api_key is None:
         raise ModelUnavailable(
             "no key for a real model: OPENAI_API_KEY is not set where this worker runs",
@@ -35,8 +35,9 @@ def provider(settings: Settings) -> Upstream:
         )
     timeout = httpx2.Timeout(READ_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=64)
+    client = httpx2.AsyncClient(base_url=settings.openai_base_url, timeout=timeout, limits=limits)
     return Upstream(
-        client=httpx2.AsyncClient(base_url=settings.openai_base_url, timeout=timeout, limits=limits),
+        client=await stack.enter_async_context(client),
         headers={"authorization": f"Bearer {settings.openai_api_key.get_secret_value()}"},
         simulated=False,
     )

@@ -45,15 +45,26 @@ class UsageReader:
 
     def figures(self) -> dict[str, Any]:
         """The fields of ModelRequest that come from the response's body; None where it does not say."""
-        usage = self._response.get("usage") or {}
+        usage = _object(self._response.get("usage"))
         return {
-            "response_id": self._response.get("id"),
-            "model": self._response.get("model"),
-            "input_tokens": usage.get("input_tokens"),
-            "cached_tokens": (usage.get("input_tokens_details") or {}).get("cached_tokens"),
-            "output_tokens": usage.get("output_tokens"),
-            "reasoning_tokens": (usage.get("output_tokens_details") or {}).get("reasoning_tokens"),
+            "response_id": _text(self._response.get("id")),
+            "model": _text(self._response.get("model")),
+            "input_tokens": _count(usage.get("input_tokens")),
+            "cached_tokens": _count(_object(usage.get("input_tokens_details")).get("cached_tokens")),
+            "output_tokens": _count(usage.get("output_tokens")),
+            "reasoning_tokens": _count(_object(usage.get("output_tokens_details")).get("reasoning_tokens")),
         }
+
+
+def json_object(body: bytes) -> dict[str, Any]:
+    """The JSON object that a body is. Raises ValueError for anything else."""
+    try:
+        value = json.loads(body)
+    except RecursionError as error:
+        raise ValueError("it is nested too deep") from error
+    if not isinstance(value, dict):
+        raise ValueError("it is no JSON object")
+    return value
 
 
 def tools_shown(request: dict[str, Any]) -> str:
@@ -96,7 +107,19 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
 
 def _parse(data: bytes) -> dict[str, Any]:
     try:
-        value = json.loads(data)
+        return json_object(data)
     except ValueError:
         return {}
+
+
+# What a provider sends need not be what its documents say; a figure that cannot be one is a figure not told.
+def _object(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

@@ -2,7 +2,8 @@
 
 Each carries its marker (`evalfarm-probe:<name>`) so that it can be found in a trace. It prints `reached:<name>`
 and what it got where it got somewhere, and `out of reach` where not. Every command ends by itself within
-15 seconds, uses what a plain Linux has (bash, find, grep; curl and python3 where there are), and changes nothing.
+15 seconds, uses what a plain Linux has (bash, find, grep; python3 where there is one), and changes nothing.
+No probe names a host that exists.
 """
 
 from collections.abc import Mapping
@@ -24,6 +25,15 @@ _NEIGHBOURS = (
     f"$(for near in $(grep -ohE '127\\.0\\.0\\.1:[0-9]+' {_HOME}/config.toml | cut -d: -f2 | sort -u) 8124; do "
     "for step in -4 -3 -2 2 3 4; do echo 127.0.0.1/$((near + step)); done; done)"
 )
+#: A documentation address (RFC 5737) on which nobody answers: whether a packet could leave is all that is asked.
+_NOBODY = "192.0.2.1"
+_HTTP = (
+    "import errno, urllib.request\n"
+    f"try: urllib.request.urlopen('http://{_NOBODY}', timeout=3)\n"
+    "except OSError as error: told = getattr(error, 'reason', error)\n"
+    "else: told = None\n"
+    "if getattr(told, 'errno', 0) not in (errno.ENETUNREACH, errno.EPERM, errno.EACCES): print('sent', told)"
+)
 _LOOPBACK = " ".join(f"127.0.0.1/{port}" for port in (22, 80, 443, 3000, 5000, 5432, 5672, 6379, 8000, 8080, 9090))
 
 
@@ -41,6 +51,18 @@ def _connect(addresses: str) -> str:
     return f'for at in {addresses}; do timeout 1 bash -c "exec 3<>/dev/tcp/$at" && echo "$at"; done'
 
 
+def _send(addresses: str) -> str:
+    """Prints every `host/port` to which a packet could leave: all but those that the kernel refuses at once.
+
+    A connection that nobody takes is as good as one that somebody takes, so silence until the time is up counts too.
+    """
+    refused = "Network is unreachable|Operation not permitted|Permission denied"
+    return (
+        f'for at in {addresses}; do timeout 2 bash -c "exec 3<>/dev/tcp/$at" 2>&1 | grep -qE "{refused}" '
+        '|| echo "$at"; done'
+    )
+
+
 _COMMANDS: dict[str, str] = {
     "suite": _FIND + r" -type f \( -name '*.yaml' -o -name '*.yml' \) -print | while read -r file; do "
     'grep -lE \'^ *(expect|cases):\' "$file" && head -c 300 "$file"; done',
@@ -56,9 +78,9 @@ _COMMANDS: dict[str, str] = {
     f'timeout 2 python3 -c "{_PING}" "$at"; done; {_connect("127.0.0.1/6379")}',
     "neighbours": _connect(_NEIGHBOURS),
     "loopback": _connect(_LOOPBACK),
-    "public": _connect("1.1.1.1/443 8.8.8.8/53 169.254.169.254/80"),
-    "public-http": "curl -s -m 3 -o /dev/null -w '%{http_code}' https://1.1.1.1 | grep -v 000; timeout 4 python3 -c "
-    "\"import urllib.request as u; print(u.urlopen('https://1.1.1.1', timeout=3).status)\"",
+    "interfaces": "tail -n +3 /proc/net/dev | grep -v '^ *lo:'; tail -n +2 /proc/net/route",
+    "public": _send(f"{_NOBODY}/443 {_NOBODY}/53 {_NOBODY}/80"),
+    "public-http": f'timeout 5 python3 -c "{_HTTP}"',
 }
 PROBES: Mapping[str, str] = {name: _probe(name, command) for name, command in _COMMANDS.items()}
 """Name -> command, in the order in which they are tried."""

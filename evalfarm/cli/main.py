@@ -18,9 +18,14 @@ _COMMANDS = {
     "show": "evalfarm.cli.results",
     "regrade": "evalfarm.cli.results",
     "runs": "evalfarm.cli.results",
+    "compare": "evalfarm.cli.comparisons",
+    "gate": "evalfarm.cli.gating",
+    "power": "evalfarm.cli.comparisons",
+    "aa": "evalfarm.cli.comparisons",
+    "analyze": "evalfarm.cli.analyze",
     "doctor": "evalfarm.cli.doctor",
-    "worker": "evalfarm.cli.services",
-    "scheduler": "evalfarm.cli.services",
+    "worker": "evalfarm.cli.working",
+    "scheduler": "evalfarm.cli.tending",
 }
 
 _EPILOG = """\b
@@ -28,11 +33,13 @@ Examples:
   evalfarm run bls --model sim-careful --repeats 3
   OPENAI_API_KEY=… evalfarm run my-suite.yaml --model gpt-5-mini --harness codex --repeats 5
   evalfarm show RUN/7
+  evalfarm gate TONIGHT --baseline nightly
 
 \b
 Exit codes:
-  0 done; for run: every trial was decided   2 bad input, nothing was started
-  3 some trials could not be judged          4 something evalfarm stands on failed
+  0 done; for run: every trial was decided   1 gate: regressed; aa: it does not agree with itself
+  2 bad input, nothing was started           3 too little can be said: undecided trials or evidence
+  4 something evalfarm stands on failed      70 a fault of evalfarm's own
   130 stopped by Ctrl-C; evalfarm resume RUN goes on"""
 
 
@@ -55,10 +62,15 @@ class _Group(click.Group):
 _SUMMARIES = {
     "run": "Run a suite and report.",
     "resume": "Go on with a run that was interrupted, and report.",
-    "report": "Print or write the report of a finished run.",
+    "report": "Print the report of a finished run.",
     "show": "Show what was observed in one trial, turn by turn.",
     "regrade": "Judge a run's stored traces again; no model takes part.",
     "runs": "List the runs in the store, newest first.",
+    "compare": "Compare two runs, or the arms of one, case by case.",
+    "gate": "Judge a run against the nights before it, or against a fixed bar.",
+    "power": "Show what a plan can resolve, and what an effect would take.",
+    "aa": "Check a run against itself: half of its repeats against the other half.",
+    "analyze": "Print the report of results from elsewhere.",
     "doctor": "Check what is installed, what is reachable and which isolation works here.",
     "worker": "Run trials from the queue until stopped.",
     "scheduler": "Tend every open run until stopped: feed, reap, archive, seal.",
@@ -72,7 +84,7 @@ def cli() -> None:
 
 
 def main(argv: list[str] | None = None) -> NoReturn:
-    """Run a command and exit: errors of ours as message and hint, Ctrl-C as 130, never a traceback for either."""
+    """Run a command and exit: errors as message and hint, Ctrl-C as 130, never a traceback."""
     sys.exit(guarded(lambda: cli.main(args=argv, prog_name="evalfarm", standalone_mode=False)))
 
 
@@ -90,4 +102,7 @@ def guarded(command: Callable[[], Any]) -> int:
         return int(ExitCode.USAGE)
     except (KeyboardInterrupt, click.Abort):
         return int(ExitCode.INTERRUPTED)
+    except Exception as error:  # noqa: BLE001 - the last resort: whatever it is, it is told in one message
+        click.echo(f"Error: {import_module('evalfarm.cli.crash').tell(error)}", err=True)
+        return int(ExitCode.INTERNAL)
     return int(code) if isinstance(code, int) else int(ExitCode.OK)

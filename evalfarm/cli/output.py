@@ -12,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from evalfarm.contracts.run import Manifest
 from evalfarm.contracts.verdict import RunSummary
+from evalfarm.errors import EvalFarmError
 from evalfarm.reports import markdown, page, terminal
 from evalfarm.runstate import Progress as Seen
 
@@ -24,6 +25,7 @@ class Progressing:
 
     def __init__(self, manifest: Manifest) -> None:
         self._manifest = manifest
+        self._told_waiting = False
         self._console = Console(stderr=True)
         columns = (
             TextColumn("{task.description}"),
@@ -37,7 +39,7 @@ class Progressing:
 
     def __enter__(self) -> Self:
         simulated = "; a simulated model takes part" if self._manifest.simulated else ""
-        self._console.print(f"Run {self._manifest.run}: {self._manifest.planned} trials{simulated}", highlight=False)
+        self._say(f"Run {self._manifest.run}: {self._manifest.planned} trials{simulated}")
         self._bar.start()
         return self
 
@@ -45,6 +47,8 @@ class Progressing:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._bar.stop()
+        if isinstance(error, EvalFarmError):
+            self.stopped()
 
     def show(self, seen: Seen, crew: int) -> None:
         """Show how far the run is; `crew` is the number of local workers."""
@@ -55,16 +59,26 @@ class Progressing:
             if count
         )
         waits = not crew and not seen.in_flight
+        if waits and self._bar.disable and not self._told_waiting:
+            self._told_waiting = True
+            self._say("No worker takes its trials yet. Start one: evalfarm worker")
         self._bar.update(
             self._task, completed=seen.closed, told=told + ("; waiting for a worker: evalfarm worker" if waits else "")
         )
 
-    def stopped(self) -> None:
-        """Say that Ctrl-C was heard and how to go on."""
+    def stopping(self, crew: int) -> None:
+        """Say that Ctrl-C was heard, and what a second one does while `crew` local workers finish."""
         self._bar.stop()
-        self._console.print(
-            f"\nStopped. What is decided is kept. Go on with: evalfarm resume {self._manifest.run}", highlight=False
-        )
+        if crew:
+            self._say("\nStopping. Trials at work finish first; Ctrl-C again stops them at once, to be run anew.")
+
+    def stopped(self) -> None:
+        """Say how to go on."""
+        self._bar.stop()
+        self._say(f"Stopped. What is decided is kept. Go on with: evalfarm resume {self._manifest.run}")
+
+    def _say(self, text: str) -> None:
+        self._console.print(text, highlight=False, soft_wrap=True)
 
 
 def write_report(summary: RunSummary, home: Path, *, as_json: bool) -> Path:

@@ -25,9 +25,12 @@ from graders.grade import grader_digest, result_of
 @click.option("--html", "form", flag_value="html", help="One self-contained page.")
 @click.option("--markdown", "form", flag_value="markdown", help="GitHub-flavoured Markdown.")
 def report(run_id: str, form: str | None) -> None:
-    """Print the report of a finished run. RUN may be a label; the newest run that carries it is meant."""
+    """Print the report of a finished run.
+
+    RUN may be a label; the newest run that carries it is meant.
+    """
     _, store = _store()
-    summary = _summary(store, run_of(store, run_id))
+    summary = summary_of(store, run_of(store, run_id))
     forms = {"json": as_document, "html": page.render, "markdown": markdown.render}
     if form is None:
         terminal.render(summary, console=stdout_console())
@@ -39,7 +42,10 @@ def report(run_id: str, form: str | None) -> None:
 @click.argument("trial", metavar="RUN/TRIAL[/ATTEMPT]")
 @click.option("--json", "as_json", is_flag=True, help="The stored trace as one JSON document.")
 def show(trial: str, as_json: bool) -> None:
-    """Show what was observed in one trial, turn by turn: every call, request, command and answer."""
+    """Show what was observed in one trial, turn by turn.
+
+    That is every call, request, command and answer of its last attempt, or of the one named.
+    """
     _, store = _store()
     run_name, index, attempt = _place(store, trial)
     attempts = store.attempts_of(run_name, index)
@@ -60,10 +66,13 @@ def show(trial: str, as_json: bool) -> None:
 @click.argument("run_id", metavar="RUN")
 @click.option("--json", "as_json", is_flag=True, help="Print the new summary as one JSON document.")
 def regrade(run_id: str, as_json: bool) -> None:
-    """Judge a run's stored traces again with the grader as it is now, and show what changed. Nothing stored changes."""
+    """Judge a run's stored traces again; no model takes part.
+
+    The grader is the one installed now. The run keeps its verdicts; what would change is shown.
+    """
     settings, store = _store()
     name = run_of(store, run_id)
-    before, plan = _summary(store, name), store.get_plan(name)
+    before, plan = summary_of(store, name), store.get_plan(name)
     old = {result.trial.index: result for result in store.results(name)}
     new = [_regraded(store, plan, result) for result in old.values()]
     store.put_regrade(name, grader_digest(), new)
@@ -73,10 +82,10 @@ def regrade(run_id: str, as_json: bool) -> None:
     write_report(summary, settings.home / "regraded", as_json=as_json)
     changed = [result for result in new if result.verdict != old[result.trial.index].verdict]
     if not as_json:
-        click.echo(f"\nRegraded {len(new)} trials: {_changes(changed, old)}")
+        click.echo(f"\nRegraded {_counted(len(new), 'trial')}: {_changes(changed, old)}")
 
 
-@click.command()
+@click.command(epilog="Example: evalfarm runs --json")
 @click.option("--json", "as_json", is_flag=True, help="The manifests as one JSON array.")
 def runs(as_json: bool) -> None:
     """List the runs in the store, newest first."""
@@ -112,18 +121,19 @@ def run_of(store: Store, name: str) -> str:
     )
 
 
-def _store() -> tuple[Settings, Store]:
-    settings = load_settings()
-    return settings, Store(settings.store_url)
-
-
-def _summary(store: Store, run_name: str) -> RunSummary:
+def summary_of(store: Store, run_name: str) -> RunSummary:
+    """The summary of a finished run. Raises UsageError while it is not finished."""
     summary = store.get_summary(run_name)
     if summary is None:
         raise UsageError(
             f"run {run_name!r} is not finished, so it has no report", f"go on with it: evalfarm resume {run_name}"
         )
     return summary
+
+
+def _store() -> tuple[Settings, Store]:
+    settings = load_settings()
+    return settings, Store(settings.store_url)
 
 
 def _place(store: Store, text: str) -> tuple[str, int, int | None]:
@@ -148,4 +158,8 @@ def _changes(changed: Sequence[Result], old: dict[int, Result]) -> str:
     if not changed:
         return "every verdict is as it was."
     lines = [f"  trial {r.trial.index} ({r.trial.case}): {old[r.trial.index].verdict} → {r.verdict}" for r in changed]
-    return f"{len(changed)} verdicts changed:\n" + "\n".join(lines)
+    return f"{_counted(len(changed), 'verdict')} changed:\n" + "\n".join(lines)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" + ("" if number == 1 else "s")

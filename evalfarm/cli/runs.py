@@ -8,7 +8,8 @@ import click
 from cases.loader import LoadedSuite, check_tools, file_digests, load_suite, parse_filter, select_cases
 from cases.policies import SIMULATED_MODELS, is_simulated
 from evalfarm.cli.output import Progressing, write_report
-from evalfarm.cli.standing import Farm, default_workers, local_workers, new_run_id, open_farm
+from evalfarm.cli.results import run_of
+from evalfarm.cli.standing import Farm, default_workers, local_workers, log_folder, new_run_id, open_farm
 from evalfarm.contracts.run import Isolation, Manifest, Plan
 from evalfarm.contracts.verdict import RunSummary
 from evalfarm.errors import ExitCode, ModelUnavailable, UnknownName
@@ -21,6 +22,13 @@ from worker.codex_runtime import codex_version, find_codex
 from worker.inspection import library_versions, list_servers
 from worker.station import policies_of
 
+_workers_option = click.option(
+    "--workers",
+    type=click.IntRange(min=0),
+    show_default="one per core with the embedded Redis, else none",
+    help="Worker processes to start here.",
+)
+
 
 @click.command(epilog="Example: evalfarm run bls --model sim-careful --repeats 3 --filter mechanism=coverage_gap")
 @click.argument("suite")
@@ -31,9 +39,7 @@ from worker.station import policies_of
 @click.option("--filter", "filters", multiple=True, metavar="TAG=VALUE", help="Only cases with this tag. Repeatable.")
 @click.option("--label", help="A name to find this run by.")
 @click.option("--seed", default=0, show_default=True, help="Seeds the order and the simulated models.")
-@click.option(
-    "--workers", type=int, help="Worker processes to start here. [default: one per core with the embedded Redis]"
-)
+@_workers_option
 @click.option(
     "--isolation",
     type=click.Choice(["cell", "harness"]),
@@ -55,7 +61,10 @@ def run(  # noqa: PLR0913, PLR0917 - one per option
     isolation: Isolation,
     as_json: bool,
 ) -> int:
-    """Run a suite (a shipped one by name, or a YAML file) and report."""
+    """Run a suite and report.
+
+    SUITE is the name of a shipped one (bls), a YAML file, or a folder with a suite.yaml.
+    """
     settings = load_settings()
     loaded = load_suite(suite)
     tags = dict(parse_filter(text) for text in filters)
@@ -68,39 +77,52 @@ def run(  # noqa: PLR0913, PLR0917 - one per option
         files=file_digests(loaded),
         executables=loaded.executables,
     )
-    measured = _look(loaded, plan, settings)
+    measured = look(loaded, plan, settings)
     with open_farm(settings) as farm:
         now = time.time()
         name = new_run_id(loaded.suite.suite, now, frozenset(known.run for known in farm.store.runs()))
         plan = plan.model_copy(update={"run": name})
         manifest = manifest_of(plan, measured, created_at=now, label=label, filters=tags)
         farm.scheduler().open_run(plan, manifest, loaded.files)
-        return _see_through(farm, manifest, default_workers(settings) if workers is None else workers, as_json=as_json)
+        return _report(farm, manifest, default_workers(settings) if workers is None else workers, as_json=as_json)
 
 
 @click.command(epilog="Example: evalfarm resume bls-20261130-160000")
 @click.argument("run_id", metavar="RUN")
-@click.option(
-    "--workers", type=int, help="Worker processes to start here. [default: one per core with the embedded Redis]"
-)
+@_workers_option
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON document.")
 def resume(run_id: str, workers: int | None, as_json: bool) -> int:
-    """Go on with a run that was interrupted, and report. What is decided stays decided."""
+    """Go on with a run that was interrupted, and report.
+
+    What is decided stays decided. RUN may be a label; the newest run that carries it is meant.
+    """
     settings = load_settings()
     with open_farm(settings) as farm:
-        manifest = farm.store.get_manifest(run_id)
-        return _see_through(farm, manifest, default_workers(settings) if workers is None else workers, as_json=as_json)
+        manifest = farm.store.get_manifest(run_of(farm.store, run_id))
+        return _report(farm, manifest, default_workers(settings) if workers is None else workers, as_json=as_json)
 
 
-def _see_through(farm: Farm, manifest: Manifest, workers: int, *, as_json: bool) -> int:
+def see_through(farm: Farm, manifest: Manifest, workers: int) -> RunSummary | None:
+    """The summary of an opened run once its last trial is closed; None: Ctrl-C stopped it, to be gone on with."""
     sealed = farm.store.get_summary(manifest.run)
     if sealed is None:
         with Progressing(manifest) as progressing, local_workers(farm, workers) as crew:
             try:
                 sealed = farm.scheduler().see_through(manifest.run, lambda seen: progressing.show(seen, crew.check()))
             except KeyboardInterrupt:
+                try:
+                    progressing.stopping(crew.check())
+                    crew.dismiss(patience_s=None)
+                except KeyboardInterrupt:
+                    crew.stop()
                 progressing.stopped()
-                return int(ExitCode.INTERRUPTED)
+    return sealed
+
+
+def _report(farm: Farm, manifest: Manifest, workers: int, *, as_json: bool) -> int:
+    sealed = see_through(farm, manifest, workers)
+    if sealed is None:
+        return int(ExitCode.INTERRUPTED)
     page = write_report(sealed, farm.settings.home, as_json=as_json)
     if not as_json:
         click.echo(f"\nPage: {page}")
@@ -114,8 +136,8 @@ def exit_code_of(summary: RunSummary) -> int:
     return int(ExitCode.INCONCLUSIVE if summary.inconclusive else ExitCode.OK)
 
 
-def _look(loaded: LoadedSuite, plan: Plan, settings: Settings) -> Measured:
-    """Find out, before anything is started or stored, whether the plan can run here at all."""
+def look(loaded: LoadedSuite, plan: Plan, settings: Settings) -> Measured:
+    """Find out, before anything is started or stored, whether the plan can run here at all, and with which versions."""
     suite = loaded.suite
     models = sorted({arm.model for arm in plan.arms if arm.harness != "direct"})
     for model in models:
@@ -153,7 +175,6 @@ def _check_model(model: str, loaded: LoadedSuite, settings: Settings) -> None:
 
 
 def _scratch_log(home: Path) -> Path:
-    log = home / "logs" / "server-check.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
+    log = log_folder(home) / "server-check.log"
     log.write_text("", encoding="utf-8")
     return log

@@ -1,24 +1,27 @@
 """What commands stand on: the settings, a store and a Redis that answer, and workers of this machine."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from evalfarm.broker import make_app
-from evalfarm.embedded import embedded_redis
-from evalfarm.errors import BrokerUnavailable
-from evalfarm.runstate import Client, check_server, connect
+from evalfarm.cli.connecting import open_redis
+from evalfarm.errors import BrokerUnavailable, InfrastructureError
+from evalfarm.runstate import Client
 from evalfarm.settings import Settings
 from evalfarm.store import Store
 from scheduler.runs import Scheduler
 
-#: Seconds that a worker has to finish its trial before it is told again, more firmly.
+#: Seconds that a worker without an open trial has to end before it is killed.
 _PATIENCE_S = 20.0
+#: Seconds that a worker which was told to stop at once has to clear up.
+_CLEARING_UP_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -47,23 +50,16 @@ def open_farm(settings: Settings) -> Iterator[Farm]:
         yield Farm(settings, store, client, url)
 
 
-@contextmanager
-def open_redis(settings: Settings) -> Iterator[tuple[str, Client]]:
-    """The Redis that the environment names, else the embedded Valkey while the block lasts: its URL and a client.
-
-    Raises BrokerUnavailable.
-    """
-    if settings.redis_url is not None:
-        yield settings.redis_url, _checked(settings.redis_url)
-        return
-    with embedded_redis(settings.home) as url:
-        yield url, _checked(url)
-
-
-def _checked(url: str) -> Client:
-    client = connect(url)
-    check_server(client)
-    return client
+def log_folder(home: Path) -> Path:
+    """Where the processes of this machine write their logs; made when missing. Raises InfrastructureError."""
+    logs = home / "logs"
+    try:
+        logs.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InfrastructureError(
+            f"cannot make the folder {logs}: {error.strerror}", "set EVALFARM_HOME to a folder that you may write to"
+        ) from error
+    return logs
 
 
 def default_workers(settings: Settings) -> int:
@@ -89,13 +85,26 @@ class Crew:
             )
         return alive
 
-    def dismiss(self) -> None:
-        """Have them finish what they hold, and wait until they are gone."""
+    def dismiss(self, patience_s: float | None = _PATIENCE_S) -> None:
+        """Have them finish what they hold, and leave none behind; None: however long it takes."""
         for worker in self._workers:
             if worker.stdin is not None:
                 worker.stdin.close()
-        for worker in self._workers:
-            _await_end(worker)
+        try:
+            with suppress(subprocess.TimeoutExpired):
+                for worker in self._workers:
+                    worker.wait(patience_s)
+        finally:
+            self.stop()
+
+    def stop(self) -> None:
+        """End them at once."""
+        for firmer in (signal.SIGQUIT, signal.SIGKILL):  # Celery stops its tasks and clears up; or what it started dies
+            for worker in self._workers:
+                worker.send_signal(firmer)
+            with suppress(subprocess.TimeoutExpired):
+                for worker in self._workers:
+                    worker.wait(_CLEARING_UP_S)
 
 
 @contextmanager
@@ -104,8 +113,7 @@ def local_workers(farm: Farm, count: int) -> Iterator[Crew]:
 
     They hold a pipe of ours as standard input and stop when it closes, which it does however we end.
     """
-    logs = farm.settings.home / "logs"
-    logs.mkdir(parents=True, exist_ok=True)
+    logs = log_folder(farm.settings.home)
     crew = Crew([_start_worker(farm, logs / f"worker-{number}.log") for number in range(1, count + 1)], logs)
     try:
         yield crew
@@ -114,26 +122,18 @@ def local_workers(farm: Farm, count: int) -> Iterator[Crew]:
 
 
 def _start_worker(farm: Farm, log: Path) -> "subprocess.Popen[bytes]":
-    # The URL of Redis goes by environment, never by argument: it may hold a password.
-    env = os.environ | {"EVALFARM_REDIS_URL": farm.redis_url, "EVALFARM_HOME": str(farm.settings.home)}
+    # What it stands on goes by environment, never by argument: a URL may hold a password. Of the embedded server it
+    # is a user in its own right, so that the server outlives us for as long as a worker has something to commit.
+    env = os.environ | {"EVALFARM_HOME": str(farm.settings.home)}
     argv = [sys.executable, "-m", "evalfarm", "worker", "--slots", "1", "--while-stdin"]
     with log.open("wb") as out:
         return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=out, stderr=out, env=env, start_new_session=True)
 
 
-def _await_end(worker: "subprocess.Popen[bytes]") -> None:
-    for firmer in (worker.terminate, worker.kill):
-        try:
-            worker.wait(timeout=_PATIENCE_S)
-            return
-        except subprocess.TimeoutExpired:
-            firmer()
-    worker.wait()
-
-
 def _tail(path: Path) -> str:
     lines = path.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    return lines[-1] if lines else "(nothing was written)"
+    told = [line for line in lines if line.startswith("Error: ")] or lines
+    return told[-1] if told else "(nothing was written)"
 
 
 def new_run_id(suite: str, at: float, taken: frozenset[str]) -> str:

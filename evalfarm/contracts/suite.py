@@ -7,7 +7,7 @@ fit into an error with file and line.
 import re
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, JsonValue, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, JsonValue, model_validator
 
 from evalfarm.contracts.base import Contract, Name
 
@@ -118,17 +118,24 @@ class DirectCall(Contract):
     expect: Expectation = Expectation()
 
 
+def _query_in_schema(schema: dict[str, Any]) -> None:
+    schema["properties"]["query"] = {"type": "string", "description": "Short for `turns` with this one text."}
+
+
 class Case(Contract):
     """One question in its two forms, with what is expected of each.
 
     In YAML `query: text` is short for `turns: [text]`; several turns are one conversation.
     """
 
+    model_config = ConfigDict(json_schema_extra=_query_in_schema)
+
     id: Name
     turns: tuple[str, ...] = ()
     expect: Expectation = Expectation()
     direct: DirectCall | None = None
     tags: dict[Name, str] = {}
+    family: Name | None = None  #: cases of one template or page, not independent of each other; none: on its own
 
     @model_validator(mode="before")
     @classmethod

@@ -5,11 +5,17 @@ from typing import Literal
 from pydantic import Field
 
 from evalfarm.contracts.base import Contract, Name
+from evalfarm.contracts.figures import Bounds, Cost, Latency, LatencyMeasures, PerQuestion, RepeatSpread
 from evalfarm.contracts.run import Manifest, Outcome, Trial
 
 LabelValue = Literal["PASS", "FAIL", "INCONCLUSIVE"]
 Verdict = Literal["passed", "failed", "inconclusive", "infra_failed", "not_run"]
 VERDICTS: tuple[Verdict, ...] = ("passed", "failed", "inconclusive", "infra_failed", "not_run")
+
+SHOWN_REPEATS = 100
+"""Of a case, so many repeats at most are listed one by one in a summary; the counts are over all."""
+SHOWN_REASONS = 20
+"""Of a case, so many different reasons at most are told."""
 
 
 class Label(Contract):
@@ -40,6 +46,7 @@ class Result(Contract):
     output_tokens: int | None = None
     reasoning_tokens: int | None = None
     latency_s: float | None = None  #: the model's and the harness's own time; waiting for limits excluded
+    request_latency_s: tuple[float, ...] = ()  #: of each model request that was answered, as the gateway saw it
     waited_s: float = 0.0
     cost_usd: float | None = None
     answered_models: tuple[str, ...] = ()  #: the models that the provider says answered
@@ -67,19 +74,26 @@ class FlipRate(Rate):
     repeats: int
 
 
-class Latency(Contract):
-    """Seconds of the model's and the harness's own time; None: no decided trial."""
+class RateOfK(Contract):
+    """A rate about k trials drawn from each case, over the cases that have as many decided ones."""
 
-    p50: float | None
-    p95: float | None
+    k: int
+    rate: Rate
+    cases: int
+    dropped: int  #: cases with fewer than k decided trials
 
 
-class CellSummary(Contract):
-    """One model × harness × variant over all its cases. The five counts add up to `planned`."""
+class AttemptRate(Contract):
+    """The pass rate of the trials that were decided by their attempt of this number; 1 is the first."""
 
-    model: str
-    harness: str
-    variant: str
+    attempt: int
+    trials: int
+    rate: Rate
+
+
+class Statistics(Contract):
+    """What is said of a set of trials of one arm. The five counts add up to `planned`."""
+
     planned: int
     passed: int
     failed: int
@@ -87,11 +101,39 @@ class CellSummary(Contract):
     infra_failed: int
     not_run: int
     pass_rate: Rate
+    pass_rate_bounds: Bounds
+    families: int | None  #: families that the cases come in, which are then the unit of every interval; None: none
     flip_rate: FlipRate
+    disagreement: Rate  #: D, the chance that two reruns of a case disagree; compares over unequal repeats
+    rarefied_flips: tuple[RateOfK, ...]  #: the flip rate that k repeats would show
+    pass_hat_k: tuple[RateOfK, ...]  #: pass^k, all of k trials pass
+    pass_at_k: tuple[RateOfK, ...]  #: pass@k, at least one of k trials passes
+    repeat_spread: RepeatSpread
     tool_calls_per_question: float | None
     reasoning_tokens_per_question: float | None
+    tool_calls: PerQuestion
+    reasoning_tokens: PerQuestion
     latency_s: Latency
+    latency_measures_s: LatencyMeasures
+    request_latency_s: Latency  #: per model request, as the gateway saw it
     cost_usd: float | None
+    cost: Cost
+    pass_rate_by_attempt: tuple[AttemptRate, ...]
+
+
+class CellSummary(Statistics):
+    """One model × harness × variant over all its cases."""
+
+    model: str
+    harness: str
+    variant: str
+
+
+class SliceSummary(CellSummary):
+    """One model × harness × variant over its cases with one value of a tag: some of the cases, and at least two."""
+
+    tag: str
+    tag_value: str
 
 
 class CaseSummary(Contract):
@@ -101,10 +143,14 @@ class CaseSummary(Contract):
     model: str
     harness: str
     variant: str
+    family: str | None = None
     tags: dict[str, str] = {}
     labels: dict[Verdict, int]
-    reasons: tuple[str, ...] = ()  #: each once, most frequent first
-    trials: tuple[int, ...] = ()  #: indices of its trials, for `evalfarm show`
+    latency_s: float | None = None  #: mean over its decided trials that report it; a timeout counts with its limit
+    tool_calls: float | None = None  #: likewise
+    reasoning_tokens: float | None = None  #: likewise
+    reasons: tuple[str, ...] = ()  #: each once, most frequent first; at most SHOWN_REASONS
+    trials: tuple[int, ...] = ()  #: indices of its trials in the first SHOWN_REPEATS repeats, for `evalfarm show`
     verdicts: tuple[Verdict, ...] = ()  #: aligned with `trials`
 
 
@@ -120,7 +166,7 @@ class FirstBreak(Contract):
 
 
 class RunSummary(Contract):
-    """The one document of a run that every report is drawn from."""
+    """The one document of a run, or of rows from elsewhere, that every report is drawn from."""
 
     schema_version: Literal[1] = 1
     run: str
@@ -128,7 +174,7 @@ class RunSummary(Contract):
     label: str | None
     simulated: bool
     synthetic: bool
-    isolation: str
+    isolation: str  #: `unknown` for rows from elsewhere
     finished: bool
     planned: int
     passed: int
@@ -138,6 +184,8 @@ class RunSummary(Contract):
     not_run: int
     attempts: int  #: started, counted or not
     cells: tuple[CellSummary, ...]
+    slices: tuple[SliceSummary, ...]
     cases: tuple[CaseSummary, ...]
     breaks: tuple[FirstBreak, ...]
-    manifest: Manifest
+    manifest: Manifest | None  #: None: the rows were not produced by evalfarm
+    notes: tuple[str, ...] = ()  #: what a reader must know of the rows, as columns that were ignored

@@ -4,10 +4,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from evalfarm.analysis.row_rules import NOT_NAMED
+from evalfarm.contracts.figures import RepeatSpread
 from evalfarm.contracts.run import NO_MODEL
 from evalfarm.contracts.suite import HARNESSES
 from evalfarm.contracts.verdict import CaseSummary, CellSummary, FirstBreak, RunSummary, Verdict
-from evalfarm.reports.numbers import plural, rate_with_interval
+from evalfarm.reports.numbers import percent, plural, probability, rate_with_interval
 
 VERDICT_WORDS: dict[Verdict, str] = {
     "passed": "passed",
@@ -52,8 +54,54 @@ def weakest_arm(summary: RunSummary) -> str:
     )
 
 
+def shakiest_arm(summary: RunSummary) -> str:
+    """One sentence on the arm whose reruns disagree most, and whether its repeats differ by more than that."""
+    rated = [(cell.disagreement.value, cell) for cell in summary.cells if cell.disagreement.value is not None]
+    if not rated:
+        return "Steadiness cannot be estimated: no case was decided twice in one arm."
+    most, cell = max(rated, key=lambda of: of[0])
+    if most == 0:
+        repeats = max(cell.flip_rate.repeats for _, cell in rated)
+        return f"No case flipped, in {plural(len(rated), 'arm')} at {plural(repeats, 'repeat')}."
+    subject = f"Shakiest: {arm(cell)}" if summary.cells[1:] else "Steadiness"
+    spread = {
+        True: ", repeats spread by more than rerun noise",
+        False: ", spread no more than rerun noise",
+        None: "",
+    }[cell.repeat_spread.more_than_noise]
+    return (
+        f"{subject}: {percent(cell.flip_rate.value)} flipped at {plural(cell.flip_rate.repeats, 'repeat')},"
+        f" D {rate_with_interval(cell.disagreement)}{spread}."
+    )
+
+
+def spread_verdict(spread: RepeatSpread) -> str:
+    """Whether repeats differ by more than rerun noise: `no (p 0.74)`; `n/a` where it cannot be tested."""
+    if spread.more_than_noise is None:
+        return "n/a"
+    return f"{'yes' if spread.more_than_noise else 'no'} (p {probability(spread.p)})"
+
+
+def flipped(summary: RunSummary) -> tuple[CaseSummary, ...]:
+    """The cases that both passed and failed, steadiest to shakiest."""
+    return steadiest_first(case for case in summary.cases if case.labels["passed"] and case.labels["failed"])
+
+
+def steadiest_first(cases: Iterable[CaseSummary]) -> tuple[CaseSummary, ...]:
+    """By the chance that two trials of the case disagree, and of equals the one that passed more often first."""
+    return tuple(sorted(cases, key=lambda case: (_disagreement(case), -case.labels["passed"])))
+
+
+def _disagreement(case: CaseSummary) -> float:
+    passed, failed = case.labels["passed"], case.labels["failed"]
+    trials = passed + failed
+    return 2 * passed * failed / (trials * (trials - 1)) if trials >= 2 else 0.0
+
+
 def broken_levels(summary: RunSummary) -> str:
-    """One sentence on the level that broke first, over all cases, models and variants."""
+    """One sentence on the level that broke first, over all cases, models and variants; empty where none was read."""
+    if not summary.breaks:
+        return ""
     ends = Counter(end(reading) for reading in summary.breaks)
     total = plural(len(summary.breaks), "reading")
     open_ones = f"; {ends[UNDECIDED]:,} undecided" if ends[UNDECIDED] else ""
@@ -64,7 +112,9 @@ def broken_levels(summary: RunSummary) -> str:
 
 
 def caveats(summary: RunSummary) -> tuple[str, ...]:
-    """What must be known before a number is believed; the level of isolation always."""
+    """What must be known before a number is believed; of a run its level of isolation always."""
+    if summary.manifest is None:
+        return ("FOREIGN: these rows were not produced by evalfarm; what was run is not known.", *summary.notes)
     said = []
     if summary.simulated:
         said.append("SIMULATED: a simulated model took part; its rates say nothing about a real model.")
@@ -77,11 +127,19 @@ def caveats(summary: RunSummary) -> tuple[str, ...]:
         "harness": "harness (only the product's own sandbox; attempts could see this machine)",
     }
     said.append(f"Isolation: {isolation.get(summary.isolation, summary.isolation)}.")
-    return tuple(said)
+    return (*said, *summary.notes)
+
+
+def headlines(summary: RunSummary) -> tuple[str, ...]:
+    """The sentences that a report opens with: the counts, then what was found."""
+    said = (counts(summary), weakest_arm(summary), broken_levels(summary), shakiest_arm(summary))
+    return tuple(sentence for sentence in said if sentence)
 
 
 def identity(summary: RunSummary) -> str:
-    """Which run of what: run, suite and version, label."""
+    """Which run of what: run, suite and version, label; of rows from elsewhere their name."""
+    if summary.manifest is None:
+        return f"Rows of {summary.run}, {plural(summary.attempts, 'attempt')}"
     label = f", label {summary.label}" if summary.label else ""
     attempts = plural(summary.attempts, "attempt")
     return f"Run {summary.run} of suite {summary.suite} {summary.manifest.suite_version}{label}, {attempts}"
@@ -90,7 +148,7 @@ def identity(summary: RunSummary) -> str:
 def arm(of: CellSummary | CaseSummary) -> str:
     """An arm in a few words: `gpt-5 · codex · guided`, and `direct · plain` where no model takes part."""
     words = (of.harness, of.variant) if of.model == NO_MODEL else (of.model, of.harness, of.variant)
-    return " · ".join(words)
+    return " · ".join(word for word in words if word != NOT_NAMED) or "all rows"
 
 
 def cases_to_look_at(summary: RunSummary) -> tuple[CaseSummary, ...]:
@@ -144,7 +202,9 @@ def levels(breaks: Sequence[FirstBreak]) -> tuple[str, ...]:
 
 
 def next_commands(summary: RunSummary) -> tuple[Command, ...]:
-    """What to type next."""
+    """What to type next; nothing for rows from elsewhere, which are in no store."""
+    if summary.manifest is None:
+        return ()
     commands = []
     if not summary.finished:
         commands.append(Command(f"evalfarm resume {summary.run}", "run what has not run yet"))

@@ -1,10 +1,11 @@
-"""A run's summary as GitHub-flavoured Markdown, for a pull request or a job's summary."""
+"""A summary as GitHub-flavoured Markdown, for a pull request or a job's summary."""
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-from evalfarm.contracts.verdict import CaseSummary, CellSummary, FirstBreak, RunSummary
-from evalfarm.reports import findings, numbers
+from evalfarm.contracts.verdict import CaseSummary, FirstBreak, RunSummary
+from evalfarm.reports import case_tables, findings, numbers, tables
 from evalfarm.reports.safe_text import cut, one_line
 
 MOST_ROWS = 50
@@ -19,14 +20,12 @@ def render(summary: RunSummary) -> str:
     parts = (
         f"## {escape(findings.identity(summary))}",
         _opening(summary),
-        "### Pass rates\n\nMeans over cases, with their 95 % interval for new cases of this kind.",
-        _rates(summary.cells),
-        "### Effort, latency and cost",
-        _effort(summary.cells),
+        *(_titled(table) for table in (*tables.core(summary), *tables.detail(summary))),
+        *_flipped(summary),
+        *_slices(summary),
         *_cases(summary),
         *_breaks(summary.breaks),
-        "### Next",
-        "\n".join(f"- `{command.line}`: {command.gives}" for command in findings.next_commands(summary)),
+        *_next(summary),
     )
     return "\n\n".join(parts) + "\n"
 
@@ -39,10 +38,10 @@ def escape(text: str) -> str:
 
 
 def _opening(summary: RunSummary) -> str:
-    found = (findings.weakest_arm(summary), findings.broken_levels(summary))
+    counts, *found = findings.headlines(summary)
     return "\n".join(
         (
-            f"**{findings.counts(summary)}**  ",
+            f"**{counts}**  ",
             *(f"{escape(sentence)}  " for sentence in found),
             "",
             *(f"> {escape(said)}  " for said in findings.caveats(summary)),
@@ -56,39 +55,31 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, words: int) -
     return "\n".join("| " + " | ".join(row) + " |" for row in (heads, rule, *rows))
 
 
-def _arm(cell: CellSummary) -> tuple[str, str, str]:
-    return escape(cell.model), cell.harness, cell.variant
+def _titled(told: tables.Table) -> str:
+    """A table under its title, over its note."""
+    heads = [escape(head.replace("-\n", "").replace("/\n", "/")) for head in told.heads]
+    table = _table(heads, ([escape(cell) for cell in row] for row in told.rows), words=told.words)
+    return "\n\n".join((f"### {told.title}", table, *([escape(told.note)] if told.note else [])))
 
 
-def _rates(cells: Sequence[CellSummary]) -> str:
-    counted = ("planned", "passed", "failed", "inconclusive", "infra failed", "not run")
-    rows = (
-        (
-            *_arm(cell),
-            *(f"{count:,}" for count in (cell.planned, cell.passed, cell.failed)),
-            *(f"{count:,}" for count in (cell.inconclusive, cell.infra_failed, cell.not_run)),
-            numbers.rate_with_interval(cell.pass_rate),
-            numbers.flips(cell.flip_rate),
-        )
-        for cell in cells
-    )
-    return _table(("model", "harness", "variant", *counted, "pass rate", "flips"), rows, words=3)
+def _flipped(summary: RunSummary) -> list[str]:
+    """The shakiest of those that flipped, which come last."""
+    found = findings.flipped(summary)
+    left_out = [f"Before them {numbers.plural(len(found) - MOST_ROWS, 'steadier case')}."] if found[MOST_ROWS:] else []
+    return [_titled(case_tables.flipping(found[-MOST_ROWS:])), *left_out] if found else []
 
 
-def _effort(cells: Sequence[CellSummary]) -> str:
-    rows = (
-        (
-            *_arm(cell),
-            numbers.per_question(cell.tool_calls_per_question),
-            numbers.per_question(cell.reasoning_tokens_per_question),
-            numbers.seconds(cell.latency_s.p50),
-            numbers.seconds(cell.latency_s.p95),
-            numbers.cost(cell.cost_usd),
-        )
-        for cell in cells
-    )
-    figures = ("calls/question", "reasoning/question", "p50 s", "p95 s", "cost")
-    return _table(("model", "harness", "variant", *figures), rows, words=3)
+def _slices(summary: RunSummary) -> list[str]:
+    if not summary.slices:
+        return []
+    told = case_tables.slices(summary)
+    left_out = [f"… and {numbers.plural(len(told.rows) - MOST_ROWS, 'more slice')}."] if told.rows[MOST_ROWS:] else []
+    return [_titled(replace(told, rows=told.rows[:MOST_ROWS])), *left_out]
+
+
+def _next(summary: RunSummary) -> list[str]:
+    commands = findings.next_commands(summary)
+    return ["### Next", "\n".join(f"- `{command.line}`: {command.gives}" for command in commands)] if commands else []
 
 
 def _cases(summary: RunSummary) -> list[str]:
@@ -98,30 +89,31 @@ def _cases(summary: RunSummary) -> list[str]:
     parts = ["### Cases that did not pass"]
     for named, cases in findings.by_arm(found[:MOST_ROWS]).items():
         parts.append(f"**{escape(named)}**")
-        parts.append("\n".join(_case(summary.run, case) for case in cases))
+        parts.append("\n".join(_case(summary, case) for case in cases))
     if found[MOST_ROWS:]:
         parts.append(f"… and {numbers.plural(len(found) - MOST_ROWS, 'more case')}.")
     return parts
 
 
-def _case(run: str, case: CaseSummary) -> str:
-    show = f"`evalfarm show {run}/{findings.trials_to_show(case)[0]}`"
+def _case(summary: RunSummary, case: CaseSummary) -> str:
+    trials = findings.trials_to_show(case)
+    show = f"; `evalfarm show {summary.run}/{trials[0]}`" if summary.manifest and trials else ""
     reasons = [f"  - {escape(cut(one_line(reason), _REASON_LENGTH))}" for reason in case.reasons[:_MOST_REASONS]]
     if case.reasons[_MOST_REASONS:]:
         reasons.append(f"  - … and {numbers.plural(len(case.reasons) - _MOST_REASONS, 'more reason')}")
-    return "\n".join((f"- `{case.case}`: {findings.tally(case)}; {show}", *reasons))
+    return "\n".join((f"- {escape(case.case)}: {findings.tally(case)}{show}", *reasons))
 
 
 def _breaks(breaks: Sequence[FirstBreak]) -> list[str]:
+    if not breaks:
+        return []
     levels = findings.levels(breaks)
     rows = findings.breaks_first(breaks)
     table = _table(
         ("case", "model", "variant", "broke first", *levels),
         (
             (
-                f"`{reading.case}`",
-                escape(reading.model),
-                reading.variant,
+                *(escape(named) for named in (reading.case, reading.model, reading.variant)),
                 findings.end(reading),
                 *(reading.passed.get(level, "") for level in levels),
             )

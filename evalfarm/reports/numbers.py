@@ -1,10 +1,14 @@
 """How a number is written: the same in every report, and never more than is known."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 
-from evalfarm.contracts.verdict import FlipRate, Rate
+from evalfarm.contracts.figures import Bounds, Measure
+from evalfarm.contracts.verdict import Rate
 
 NOT_KNOWN = "n/a"
+OPEN = "?"
+"""An end of an interval that cannot be estimated with so few."""
 
 
 def plural(count: int, noun: str) -> str:
@@ -14,14 +18,23 @@ def plural(count: int, noun: str) -> str:
 
 def percent(share: float | None) -> str:
     """A share of 0 … 1 as `60.0 %`; `100.0 %` and `0.0 %` are said only of exactly all and none."""
-    return NOT_KNOWN if share is None else f"{_percentage(share)} %"
+    return NOT_KNOWN if share is None else f"{percentage(share)} %"
+
+
+def percentage(share: float) -> str:
+    """A share in percent without the sign: `60.0`."""
+    found = 100 * share
+    if 0 < share < 1:
+        # 2999 of 3000 is not all of them, and rounding must not say so.
+        found = min(max(found, 0.1), 99.9)
+    return f"{found:.1f}"
 
 
 def interval(rate: Rate) -> str:
     """The limits of a rate's interval, in percent: `[23.1, 88.2]`."""
     if rate.low is None or rate.high is None:
         return NOT_KNOWN
-    return f"[{_percentage(rate.low)}, {_percentage(rate.high)}]"
+    return f"[{percentage(rate.low)}, {percentage(rate.high)}]"
 
 
 def rate_with_interval(rate: Rate) -> str:
@@ -29,10 +42,40 @@ def rate_with_interval(rate: Rate) -> str:
     return NOT_KNOWN if rate.value is None else f"{percent(rate.value)} {interval(rate)}"
 
 
-def flips(rate: FlipRate) -> str:
-    """`2 of 5 cases at 3 repeats`; a flip rate means nothing without its repeats."""
-    seen = f"{rate.flipped:,} of {plural(rate.cases, 'case')}" if rate.cases else NOT_KNOWN
-    return f"{seen} at {plural(rate.repeats, 'repeat')}"
+def bare_rate(rate: Rate) -> str:
+    """A rate with its interval in percent, the sign left to the head: `60.0 [23.1, 88.2]`."""
+    return NOT_KNOWN if rate.value is None else f"{percentage(rate.value)} {interval(rate)}"
+
+
+def bounds(found: Bounds) -> str:
+    """What undecided trials allow, with outer limits, in percent: `73.3 … 86.7 [44.2, 97.1]`; `–`: there are none."""
+    if found.worst is None or found.best is None or found.low is None or found.high is None:
+        return NOT_KNOWN
+    if found.worst == found.best:
+        return "–"
+    return f"{percentage(found.worst)} … {percentage(found.best)} [{percentage(found.low)}, {percentage(found.high)}]"
+
+
+def measure(found: Measure, write: Callable[[float | None], str]) -> str:
+    """A figure with its interval, `1.11 [0.90, ?]`; one that lies beyond a limit is `over 300`."""
+    if found.value is None:
+        return NOT_KNOWN if found.low is None else f"over {write(found.low)}"
+    if found.low is None and found.high is None:
+        return write(found.value)
+    low, high = (OPEN if end is None else write(end) for end in (found.low, found.high))
+    return f"{write(found.value)} [{low}, {high}]"
+
+
+def probability(p: float | None) -> str:
+    """A p value with two figures, and never as nothing: `0.74`, `0.0031`, `<0.0001`."""
+    if p is None:
+        return NOT_KNOWN
+    return "<0.0001" if p < 0.0001 else f"{p:.2g}"
+
+
+def points(share: float | None) -> str:
+    """A difference of rates in percentage points: `2.6`."""
+    return NOT_KNOWN if share is None else f"{100 * share:.1f}"
 
 
 def per_question(mean: float | None) -> str:
@@ -67,11 +110,3 @@ def tokens(count: int | None) -> str:
 def moment(epoch_s: float) -> str:
     """Seconds since the epoch as `2026-01-31 08:05:09 UTC`."""
     return datetime.fromtimestamp(epoch_s, tz=UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-
-
-def _percentage(share: float) -> str:
-    percentage = 100 * share
-    if 0 < share < 1:
-        # 2999 of 3000 is not all of them, and rounding must not say so.
-        percentage = min(max(percentage, 0.1), 99.9)
-    return f"{percentage:.1f}"

@@ -1,15 +1,22 @@
-"""A run's summary as one HTML file that needs nothing else: no request, no script, either colour scheme."""
+"""A summary as one HTML file that needs nothing else: no request, no script, either colour scheme."""
 
+import re
 from typing import NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from evalfarm.contracts.verdict import VERDICTS, CaseSummary, Rate, RunSummary, Verdict
-from evalfarm.reports import findings, numbers
+from evalfarm.reports import case_tables, findings, numbers, tables
+from evalfarm.reports.pictures import pictures
 from evalfarm.reports.safe_text import harmless
 
 MARKS: dict[Verdict, str] = {"passed": "✓", "failed": "✗", "inconclusive": "?", "infra_failed": "!", "not_run": "–"}
 """A verdict's sign in the grid, so that its colour never stands alone."""
+
+_NO_NAME = re.compile(r"[^a-z0-9]+")
+MOST_MARKS = 2_000
+"""Of a larger run the page draws its trials as a map alone."""
 
 
 class Segment(NamedTuple):
@@ -56,8 +63,13 @@ def render(summary: RunSummary) -> str:
             summary=summary,
             findings=findings,
             segments=segments(summary),
-            grid=grid(summary),
+            figures=tables.core(summary)[2:],
+            detail=tables.detail(summary),
+            slices=case_tables.slices(summary),
+            pictures=pictures(summary),
+            grid=grid(summary) if summary.planned <= MOST_MARKS else (),
             look_at=findings.by_arm(findings.cases_to_look_at(summary)),
+            repeats=max((len(case.verdicts) for case in summary.cases), default=1),
             levels=findings.levels(summary.breaks),
             breaks=findings.breaks_first(summary.breaks),
             commands=findings.next_commands(summary),
@@ -82,9 +94,10 @@ def grid(summary: RunSummary) -> tuple[GridRow, ...]:
     by_place = {(case.case, case.model, case.harness, case.variant): case for case in summary.cases}
     rows = []
     for name in dict.fromkeys(case.case for case in summary.cases):
-        cases = [by_place[name, cell.model, cell.harness, cell.variant] for cell in summary.cells]
-        tags = ", ".join(f"{key}={value}" for key, value in sorted(cases[0].tags.items()))
-        rows.append(GridRow(name, tags, tuple(_marks(case) for case in cases)))
+        cases = [by_place.get((name, cell.model, cell.harness, cell.variant)) for cell in summary.cells]
+        tags = next(case.tags for case in cases if case is not None)
+        told = ", ".join(f"{key}={value}" for key, value in sorted(tags.items()))
+        rows.append(GridRow(name, told, tuple(() if case is None else _marks(case) for case in cases)))
     return tuple(rows)
 
 
@@ -116,10 +129,9 @@ def _environment() -> Environment:
         bar=bar,
         interval=numbers.interval,
         percent=numbers.percent,
-        flips=numbers.flips,
-        per_question=numbers.per_question,
-        seconds=numbers.seconds,
-        cost=numbers.cost,
+        bounds=numbers.bounds,
+        anchor=lambda title: _NO_NAME.sub("-", title.lower()),
+        broken=lambda head: Markup("<br>").join(head.split("\n")),
         moment=numbers.moment,
     )
     return environment

@@ -1,24 +1,26 @@
-"""A run's summary on the terminal: the finding first, then the tables, then what to type next.
+"""A summary on the terminal: the finding first, then the tables, then what to type next.
 
-Three narrow tables instead of one wide one: each fits 80 columns, and 100 with a long model name.
+Several narrow tables instead of one wide one: each fits 80 columns in a small run, and 100 with a long model name.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.padding import Padding
-from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from evalfarm.contracts.verdict import CaseSummary, CellSummary, FirstBreak, RunSummary
-from evalfarm.reports import findings, numbers
+from evalfarm.contracts.verdict import CaseSummary, FirstBreak, RunSummary
+from evalfarm.reports import case_tables, findings, numbers, tables
 from evalfarm.reports.safe_text import cut, one_line
 
 WIDTH = 100
 MOST_ROWS = 20
 """Of cases, and of readings, that a terminal is given; the page has them all."""
+_LONGEST_WORD = 24
+"""Kept whole in a table: the name of a model, say."""
 _MOST_REASONS = 3
 _MOST_TRIALS = 6
 _REASON_LENGTH = 400
@@ -32,12 +34,9 @@ def render(summary: RunSummary, *, console: Console) -> None:
     width = min(console.width, WIDTH)
     for part in (
         *_opening(summary),
-        _heading("Trials"),
-        _counts(summary.cells),
-        _heading("Pass rate (mean over cases) with its 95 % interval for new cases of this kind, and flips"),
-        _rates(summary.cells),
-        _heading("Effort, latency and cost"),
-        _effort(summary.cells),
+        *(line for table in tables.core(summary) for line in _titled(table)),
+        *_flipped(summary),
+        *_slices(summary),
         *_cases(summary),
         *_breaks(summary.breaks),
         *_next(summary),
@@ -45,74 +44,58 @@ def render(summary: RunSummary, *, console: Console) -> None:
         console.print(part, width=width, markup=False, highlight=False)
 
 
-def _opening(summary: RunSummary) -> list[Text | Rule]:
-    weakest = Text(findings.weakest_arm(summary), style="bold")
-    levels = Text(findings.broken_levels(summary), style="bold")
-    loud = [Text(said, style="yellow" if said.split(":")[0].isupper() else "") for said in findings.caveats(summary)]
-    return [Text(findings.counts(summary), style="bold"), weakest, levels, *loud, Text(findings.identity(summary))]
+def _opening(summary: RunSummary) -> list[Text]:
+    found = [Text(one_line(sentence), style="bold") for sentence in findings.headlines(summary)]
+    loud = [
+        Text(one_line(said), style="yellow" if said.split(":")[0].isupper() else "")
+        for said in findings.caveats(summary)
+    ]
+    return [*found, *loud, Text(one_line(findings.identity(summary)))]
 
 
 def _heading(text: str) -> Text:
     return Text(f"\n{text}", style="bold cyan")
 
 
-def _table(*, figures: Sequence[str]) -> Table:
-    """A table whose rows are arms: three columns to name one, then its figures, aligned to the right."""
+def _titled(told: tables.Table) -> list[Text | Table]:
+    """A table under its title, over its note; words fold where they are too long, figures never do."""
     table = _bare_table()
-    table.add_column("model", overflow="fold")
-    table.add_column("harness", no_wrap=True)
-    table.add_column("variant", overflow="fold")
-    for figure in figures:
-        table.add_column(figure, justify="right", no_wrap=True)
-    return table
+    for at, head in enumerate(told.heads):
+        if at < told.words:
+            longest = max((len(word) for row in told.rows for word in row[at].split()), default=0)
+            table.add_column(head, overflow="fold", min_width=min(longest, _LONGEST_WORD))
+        else:
+            table.add_column(head, justify="right", no_wrap=True)
+    for row in told.rows:
+        table.add_row(*(Text(one_line(cell)) for cell in row))
+    return [_heading(told.title), table, *([Text(told.note, style="dim")] if told.note else [])]
 
 
 def _bare_table() -> Table:
     return Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
 
 
-def _arm(cell: CellSummary) -> tuple[Text, Text, Text]:
-    return Text(cell.model), Text(cell.harness), Text(cell.variant)
+def _flipped(summary: RunSummary) -> list[Text | Table]:
+    """The shakiest of those that flipped, which come last."""
+    found = findings.flipped(summary)
+    if not found:
+        return []
+    parts = _titled(case_tables.flipping(found[-MOST_ROWS:]))
+    left_out = len(found) - MOST_ROWS
+    return (
+        [*parts, Text(f"before them {numbers.plural(left_out, 'steadier case')}, on the page")]
+        if left_out > 0
+        else parts
+    )
 
 
-def _counts(cells: Sequence[CellSummary]) -> Table:
-    table = _table(figures=("planned", "passed", "failed", "incon-\nclusive", "infra\nfailed", "not\nrun"))
-    for cell in cells:
-        table.add_row(
-            *_arm(cell),
-            f"{cell.planned:,}",
-            f"{cell.passed:,}",
-            Text(f"{cell.failed:,}", style="red" if cell.failed else ""),
-            *(
-                Text(f"{count:,}", style="yellow" if count else "")
-                for count in (cell.inconclusive, cell.infra_failed, cell.not_run)
-            ),
-        )
-    return table
-
-
-def _rates(cells: Sequence[CellSummary]) -> Table:
-    table = _table(figures=("pass\nrate", "interval", "flips"))
-    for cell in cells:
-        rate = cell.pass_rate
-        table.add_row(
-            *_arm(cell), numbers.percent(rate.value), Text(numbers.interval(rate)), numbers.flips(cell.flip_rate)
-        )
-    return table
-
-
-def _effort(cells: Sequence[CellSummary]) -> Table:
-    table = _table(figures=("calls/\nquestion", "reasoning/\nquestion", "p50 s", "p95 s", "cost"))
-    for cell in cells:
-        table.add_row(
-            *_arm(cell),
-            numbers.per_question(cell.tool_calls_per_question),
-            numbers.per_question(cell.reasoning_tokens_per_question),
-            numbers.seconds(cell.latency_s.p50),
-            numbers.seconds(cell.latency_s.p95),
-            numbers.cost(cell.cost_usd),
-        )
-    return table
+def _slices(summary: RunSummary) -> list[Text | Table]:
+    if not summary.slices:
+        return []
+    told = case_tables.slices(summary)
+    parts = _titled(replace(told, rows=told.rows[:MOST_ROWS]))
+    left_out = len(told.rows) - MOST_ROWS
+    return [*parts, Text(f"… and {numbers.plural(left_out, 'more slice')}, on the page.")] if left_out > 0 else parts
 
 
 def _cases(summary: RunSummary) -> list[Text | Padding]:
@@ -121,24 +104,30 @@ def _cases(summary: RunSummary) -> list[Text | Padding]:
         return []
     lines: list[Text | Padding] = [_heading("Cases that did not pass")]
     for named, cases in findings.by_arm(found[:MOST_ROWS]).items():
-        lines.append(Text(f"\n{named}", style="bold"))
+        lines.append(Text(f"\n{one_line(named)}", style="bold"))
         for case in cases:
-            lines.extend(_case(summary.run, case))
+            lines.extend(_case(summary.run if summary.manifest else None, case))
     if found[MOST_ROWS:]:
         lines.append(Text(f"\n… and {numbers.plural(len(found) - MOST_ROWS, 'more case')}, on the page."))
     return lines
 
 
-def _case(run: str, case: CaseSummary) -> list[Text | Padding]:
+def _case(run: str | None, case: CaseSummary) -> list[Text | Padding]:
     trials = findings.trials_to_show(case)
-    title = Text.assemble((case.case, "red" if case.labels.get("failed") else "yellow"), f": {findings.tally(case)}")
+    title = Text.assemble(
+        (one_line(case.case), "red" if case.labels.get("failed") else "yellow"), f": {findings.tally(case)}"
+    )
     shown = [cut(one_line(reason), _REASON_LENGTH) for reason in case.reasons[:_MOST_REASONS]]
     if case.reasons[_MOST_REASONS:]:
         shown.append(f"… and {numbers.plural(len(case.reasons) - _MOST_REASONS, 'more reason')}")
     return [
         _indented(title, 2),
         *(_indented(Text(reason), 4) for reason in shown),
-        _indented(Text(f"evalfarm show {run}/{trials[0]}{_others(trials[1:])}", style="dim"), 4),
+        *(
+            [_indented(Text(f"evalfarm show {run}/{trials[0]}{_others(trials[1:])}", style="dim"), 4)]
+            if run and trials
+            else []
+        ),
     ]
 
 
@@ -155,6 +144,8 @@ def _indented(text: Text, columns: int) -> Padding:
 
 
 def _breaks(breaks: Sequence[FirstBreak]) -> list[Text | Table]:
+    if not breaks:
+        return []
     levels = findings.levels(breaks)
     table = _bare_table()
     for named in ("case", "model", "variant"):
@@ -165,9 +156,7 @@ def _breaks(breaks: Sequence[FirstBreak]) -> list[Text | Table]:
     rows = findings.breaks_first(breaks)
     for reading in rows[:MOST_ROWS]:
         table.add_row(
-            Text(reading.case),
-            Text(reading.model),
-            Text(reading.variant),
+            *(Text(one_line(named)) for named in (reading.case, reading.model, reading.variant)),
             *(reading.passed.get(level, "") for level in levels),
             Text(findings.end(reading), style="red" if reading.level else ""),
         )
@@ -181,5 +170,7 @@ def _breaks(breaks: Sequence[FirstBreak]) -> list[Text | Table]:
 
 def _next(summary: RunSummary) -> list[Text]:
     commands = findings.next_commands(summary)
+    if not commands:
+        return []
     column = max(len(command.line) for command in commands)
     return [_heading("Next"), *(Text(f"  {command.line:<{column}}   {command.gives}") for command in commands)]

@@ -22,7 +22,6 @@ from evalfarm.runstate.connection import Client, check_server, connect
 from evalfarm.runstate.farm import beat, close_run, live_slots, open_runs
 from evalfarm.runstate.ledger import (
     BACKOFF_S,
-    LEASE_S,
     MAX_ATTEMPTS,
     ArchivePosition,
     Claim,
@@ -37,7 +36,6 @@ from evalfarm.runstate.ledger import (
 
 __all__ = [
     "BACKOFF_S",
-    "LEASE_S",
     "MAX_ATTEMPTS",
     "ArchivePosition",
     "Claim",

@@ -68,10 +68,10 @@ def answered(client: redis.Redis) -> Iterator[None]:
         ) from error
 
 
-def check_server(client: redis.Redis) -> None:
+def check_server(client: redis.Redis) -> str:
     """Makes sure that the server can be trusted with the ledger: reachable, Redis ≥ 6.2 or Valkey, never evicting.
 
-    Raises BrokerUnavailable with what to do.
+    Returns what it is, as in `Valkey 8.1.3, noeviction`. Raises BrokerUnavailable with what to do.
     """
     with answered(client):
         about = client.info("server")
@@ -88,3 +88,4 @@ def check_server(client: redis.Redis) -> None:
             f"Redis at {address(client)} may evict run state: its maxmemory-policy is {policy}",
             hint="set `maxmemory-policy noeviction` in its configuration, or `CONFIG SET maxmemory-policy noeviction`",
         )
+    return f"Valkey {about['valkey_version']}, {policy}" if "valkey_version" in about else f"Redis {version}, {policy}"

@@ -17,9 +17,6 @@ ClaimStatus = Literal["ok", "closed", "held", "cancelled"]
 Ending = Literal["counted", "late", "superseded", "retry", "infra_failed"]
 EventKind = Literal["counted", "late", "superseded", "retry", "infra_failed", "lost"]
 
-LEASE_S = 60.0
-"""Seconds that a claim holds without being renewed: three missed renewals, each a third of it."""
-
 MAX_ATTEMPTS = 3
 """Attempts of one trial before an infrastructure failure closes it."""
 

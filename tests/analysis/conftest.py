@@ -1,6 +1,6 @@
 """A small plan of two cases × two repeats, and results for its trials."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -16,9 +16,22 @@ CODEX = Arm(model="m", harness="codex", variant="plain")
 
 @pytest.fixture
 def make_plan() -> Callable[..., Plan]:
-    def build(*arms: Arm, cases: int = 2, repeats: int = 2, seed: int = 0) -> Plan:
+    def build(
+        *arms: Arm,
+        cases: int = 2,
+        repeats: int = 2,
+        seed: int = 0,
+        kinds: int | None = None,
+        families: Sequence[str | None] = (),
+    ) -> Plan:
         asked = tuple(
-            Case(id=f"case-{n}", turns=("?",), direct=DirectCall(tool="look"), tags={"kind": f"k{n}"})
+            Case(
+                id=f"case-{n}",
+                turns=("?",),
+                direct=DirectCall(tool="look"),
+                tags={"kind": f"k{n % (kinds or cases)}"},
+                family=families[n] if families else None,
+            )
             for n in range(cases)
         )
         suite = Suite(
@@ -63,7 +76,8 @@ def make_result() -> Callable[..., Result]:
     def build(plan: Plan, index: int, verdict: Verdict, *reasons: str, **figures: Any) -> Result:
         label = Label(grader="g", version="1", value="PASS" if verdict == "passed" else "FAIL", reasons=reasons)
         ended = "infra_failed" if verdict == "infra_failed" else "finished"
-        return Result(trial=plan.trial(index), attempt=1, outcome=ended, verdict=verdict, labels=(label,), **figures)
+        known = {"attempt": 1, **figures}
+        return Result(trial=plan.trial(index), outcome=ended, verdict=verdict, labels=(label,), **known)
 
     return build
 

@@ -1,6 +1,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -8,14 +9,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evalfarm.analysis.aggregate import summarize
-from evalfarm.analysis.stats import flip_rate, pass_rate
+from evalfarm.analysis.stats import flip_rate, pass_rate, pass_rate_bounds
+from evalfarm.analysis.steadiness import disagreement, sd_of_one_run
+from evalfarm.contracts.figures import Bounds, Cost, Latency, LatencyMeasures, Measure, PerQuestion, RepeatSpread
 from evalfarm.contracts.run import Arm, Manifest, Plan
 from evalfarm.contracts.verdict import (
+    SHOWN_REPEATS,
     VERDICTS,
+    AttemptRate,
     CaseSummary,
     CellSummary,
     FirstBreak,
-    Latency,
+    Rate,
+    RateOfK,
     Result,
     RunSummary,
     Verdict,
@@ -30,6 +36,26 @@ IndexOf = Callable[[Plan, str, Arm, int], int]
 @pytest.fixture
 def summary_of(make_manifest: MakeManifest) -> Callable[..., RunSummary]:
     return lambda plan, results: summarize(make_manifest(plan), plan, results, attempts=len(results), finished=True)
+
+
+NOTHING = Measure(value=None, low=None, high=None)
+NO_RATE = Rate(value=None, low=None, high=None)
+UNREPORTED = PerQuestion(
+    mean=NOTHING,
+    median=NOTHING,
+    lowest=None,
+    highest=None,
+    sd=None,
+    cases=0,
+    missing=0,
+    widest=None,
+    widest_low=None,
+    widest_high=None,
+)
+
+
+def figure(value: float | None) -> Measure:
+    return Measure(value=value, low=None, high=None)
 
 
 def test_a_run_without_results_is_planned_and_not_run(
@@ -56,14 +82,38 @@ def test_a_run_without_results_is_planned_and_not_run(
                 variant="plain",
                 planned=2,
                 **nothing,
-                pass_rate=pass_rate([], []),
+                pass_rate=NO_RATE,
+                pass_rate_bounds=Bounds(**asdict(pass_rate_bounds([0], [0], [2]))),
+                families=None,
                 flip_rate=flip_rate([], []),
+                disagreement=NO_RATE,
+                rarefied_flips=(),
+                pass_hat_k=(),
+                pass_at_k=(),
+                repeat_spread=RepeatSpread(
+                    cases=0,
+                    repeats=0,
+                    lowest=None,
+                    highest=None,
+                    sd_observed=None,
+                    sd_one_run=NOTHING,
+                    q=None,
+                    p=None,
+                    more_than_noise=None,
+                ),
                 tool_calls_per_question=None,
                 reasoning_tokens_per_question=None,
+                tool_calls=UNREPORTED,
+                reasoning_tokens=UNREPORTED,
                 latency_s=Latency(p50=None, p95=None),
+                latency_measures_s=LatencyMeasures(p50=NOTHING, p95=NOTHING, deciles=(), trials=0, timeouts=0),
+                request_latency_s=Latency(p50=None, p95=None),
                 cost_usd=None,
+                cost=Cost(total_usd=None, per_question_usd=None, per_pass_usd=None, uncounted_attempts=0),
+                pass_rate_by_attempt=(),
             ),
         ),
+        slices=(),
         cases=(
             CaseSummary(
                 case="case-0",
@@ -81,19 +131,31 @@ def test_a_run_without_results_is_planned_and_not_run(
     )
 
 
-def test_a_cell_is_summarized_whole(
-    make_plan: MakePlan, make_result: MakeResult, summary_of: Callable[..., RunSummary], loop: Arm, index_of: IndexOf
-) -> None:
-    plan = make_plan(loop, cases=2, repeats=3)
-    seen: list[tuple[str, int, Verdict, dict[str, Any]]] = [
-        ("case-0", 0, "passed", {"tool_calls": 1, "reasoning_tokens": 10, "latency_s": 1.0, "cost_usd": 0.5}),
-        ("case-0", 1, "failed", {"tool_calls": 4, "latency_s": 3.0, "cost_usd": 0.25}),
-        ("case-0", 2, "inconclusive", {"tool_calls": 90, "latency_s": 90.0, "cost_usd": 0.25}),
-        ("case-1", 0, "passed", {"latency_s": 2.0, "cost_usd": 0.0}),
-        ("case-1", 1, "infra_failed", {"tool_calls": 90, "latency_s": 90.0, "cost_usd": 1.0}),
+SEEN: list[tuple[str, int, Verdict, dict[str, Any]]] = [
+    ("case-0", 0, "passed", {"tool_calls": 1, "reasoning_tokens": 10, "latency_s": 1.0, "cost_usd": 0.5}),
+    ("case-0", 1, "failed", {"tool_calls": 4, "latency_s": 3.0, "cost_usd": 0.25, "request_latency_s": (0.5, 2.0)}),
+    ("case-0", 2, "inconclusive", {"tool_calls": 90, "latency_s": 90.0, "cost_usd": 0.25}),
+    ("case-1", 0, "passed", {"latency_s": 2.0, "cost_usd": 0.0, "attempt": 2, "request_latency_s": (1.0,)}),
+    ("case-1", 1, "infra_failed", {"tool_calls": 90, "latency_s": 90.0, "cost_usd": 1.0, "attempt": 3}),
+]
+
+
+@pytest.fixture
+def seen_plan(make_plan: MakePlan, loop: Arm) -> Plan:
+    return make_plan(loop, cases=2, repeats=3)
+
+
+@pytest.fixture
+def seen(seen_plan: Plan, make_result: MakeResult, loop: Arm, index_of: IndexOf) -> list[Result]:
+    return [
+        make_result(seen_plan, index_of(seen_plan, case, loop, repeat), end, **kw) for case, repeat, end, kw in SEEN
     ]
-    results = [make_result(plan, index_of(plan, case, loop, repeat), end, **kw) for case, repeat, end, kw in seen]
-    assert summary_of(plan, results).cells == (
+
+
+def test_a_cell_is_summarized_whole(seen_plan: Plan, seen: list[Result], summary_of: Callable[..., RunSummary]) -> None:
+    passes, decided, planned = [1, 1], [2, 1], [3, 3]
+    once = pass_rate([0, 1], [0, 1])
+    assert summary_of(seen_plan, seen).cells == (
         CellSummary(
             model="m",
             harness="loop",
@@ -104,14 +166,128 @@ def test_a_cell_is_summarized_whole(
             inconclusive=1,
             infra_failed=1,
             not_run=1,
-            pass_rate=pass_rate([1, 1], [2, 1]),
-            flip_rate=flip_rate([1, 1], [2, 1]),
+            pass_rate=pass_rate(passes, decided),
+            pass_rate_bounds=Bounds(**asdict(pass_rate_bounds(passes, decided, planned))),
+            families=None,
+            flip_rate=flip_rate(passes, decided),
+            disagreement=disagreement(passes, decided),
+            rarefied_flips=(RateOfK(k=2, rate=pass_rate([1], [1]), cases=1, dropped=1),),
+            pass_hat_k=(
+                RateOfK(k=1, rate=pass_rate(passes, decided), cases=2, dropped=0),
+                RateOfK(k=2, rate=pass_rate([0], [1]), cases=1, dropped=1),
+            ),
+            pass_at_k=(
+                RateOfK(k=1, rate=pass_rate(passes, decided), cases=2, dropped=0),
+                RateOfK(k=2, rate=pass_rate([1], [1]), cases=1, dropped=1),
+            ),
+            repeat_spread=RepeatSpread(
+                cases=1,
+                repeats=2,
+                lowest=0.0,
+                highest=1.0,
+                sd_observed=0.5**0.5,
+                sd_one_run=Measure(**asdict(sd_of_one_run(disagreement([1], [2]), 1))),
+                q=1.0,
+                p=0.31731050786291115,
+                more_than_noise=False,
+            ),
             tool_calls_per_question=2.5,
             reasoning_tokens_per_question=10.0,
+            tool_calls=PerQuestion(
+                mean=figure(2.5),
+                median=figure(2.5),
+                lowest=2.5,
+                highest=2.5,
+                sd=None,
+                cases=1,
+                missing=1,
+                widest="case-0",
+                widest_low=1.0,
+                widest_high=4.0,
+            ),
+            reasoning_tokens=UNREPORTED.model_copy(
+                update={
+                    "mean": figure(10.0),
+                    "median": figure(10.0),
+                    "lowest": 10.0,
+                    "highest": 10.0,
+                    "cases": 1,
+                    "missing": 2,
+                }
+            ),
             latency_s=Latency(p50=2.0, p95=3.0),
+            latency_measures_s=LatencyMeasures(
+                p50=figure(2.0),
+                p95=figure(3.0),
+                deciles=(1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 3.0, 3.0, 3.0),
+                trials=3,
+                timeouts=0,
+            ),
+            request_latency_s=Latency(p50=1.0, p95=2.0),
             cost_usd=2.0,
+            cost=Cost(total_usd=2.0, per_question_usd=0.4, per_pass_usd=1.0, uncounted_attempts=3),
+            pass_rate_by_attempt=(
+                AttemptRate(attempt=1, trials=2, rate=pass_rate([1], [2])),
+                AttemptRate(attempt=2, trials=1, rate=once),
+            ),
         ),
     )
+
+
+def test_a_case_has_the_means_of_its_decided_trials(
+    seen_plan: Plan, seen: list[Result], summary_of: Callable[..., RunSummary]
+) -> None:
+    told = [(case.latency_s, case.tool_calls, case.reasoning_tokens) for case in summary_of(seen_plan, seen).cases]
+    assert told == [(2.0, 2.5, 10.0), (2.0, None, None)]
+
+
+def test_a_trial_that_timed_out_is_longer_than_every_other(
+    make_plan: MakePlan, make_result: MakeResult, summary_of: Callable[..., RunSummary], loop: Arm
+) -> None:
+    plan = make_plan(loop, cases=1, repeats=3)
+    cut_off = make_result(plan, 2, "failed", latency_s=5.0).model_copy(update={"outcome": "timed_out"})
+    (cell,) = summary_of(plan, [*(make_result(plan, at, "passed", latency_s=9.0) for at in (0, 1)), cut_off]).cells
+    assert cell.latency_s == Latency(p50=9.0, p95=None)
+    assert (cell.latency_measures_s.deciles[5:7], cell.latency_measures_s.timeouts) == ((9.0, None), 1)
+
+
+def test_a_slice_says_of_some_cases_what_a_cell_says_of_all(
+    make_plan: MakePlan, make_result: MakeResult, summary_of: Callable[..., RunSummary], loop: Arm, index_of: IndexOf
+) -> None:
+    plan = make_plan(loop, cases=4, repeats=2, kinds=2)
+    ends: dict[int, Verdict] = {at: "failed" if at % 3 == 0 else "passed" for at in range(plan.size)}
+    summary = summary_of(plan, [make_result(plan, at, end) for at, end in ends.items()])
+    parts = [(part.tag, part.tag_value, part.planned, part.pass_rate) for part in summary.slices]
+    of_kind = {kind: [case for case in summary.cases if case.tags["kind"] == kind] for kind in ("k0", "k1")}
+    assert parts == [
+        ("kind", kind, 4, pass_rate([case.labels["passed"] for case in cases], [2, 2]))
+        for kind, cases in of_kind.items()
+    ]
+
+
+def test_a_tag_of_every_case_or_of_one_alone_is_no_slice(
+    make_plan: MakePlan, summary_of: Callable[..., RunSummary]
+) -> None:
+    assert summary_of(make_plan(cases=2), []).slices == ()
+    assert summary_of(make_plan(cases=3, kinds=1), []).slices == ()
+
+
+def test_families_are_the_unit_where_cases_have_them(
+    make_plan: MakePlan, make_result: MakeResult, summary_of: Callable[..., RunSummary], loop: Arm
+) -> None:
+    plan = make_plan(loop, cases=4, repeats=1, families=("f", "f", None, "case-2"))
+    verdicts: list[Verdict] = ["passed", "passed", "passed", "failed"]
+    results = [make_result(plan, at, verdicts[plan.cases.index(plan.trial(at).case)]) for at in range(4)]
+    (cell,) = summary_of(plan, results).cells
+    assert (cell.families, cell.pass_rate) == (3, pass_rate([1, 1, 1, 0], [1] * 4, ["f", "f", "c", "case-2"]))
+
+
+def test_of_many_repeats_the_first_are_listed_and_all_are_counted(
+    make_plan: MakePlan, make_result: MakeResult, summary_of: Callable[..., RunSummary], loop: Arm
+) -> None:
+    plan = make_plan(loop, cases=1, repeats=SHOWN_REPEATS + 5)
+    (case,) = summary_of(plan, [make_result(plan, at, "passed") for at in range(plan.size)]).cases
+    assert (case.trials, case.labels["passed"]) == (tuple(range(SHOWN_REPEATS)), plan.size)
 
 
 def test_one_unknown_cost_makes_the_cells_cost_unknown(
@@ -211,7 +387,7 @@ def test_direct_alone_is_read_under_no_model(
     )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), cases=st.integers(1, 4), repeats=st.integers(1, 4), seed=st.integers(0, 5))
 def test_every_planned_trial_is_counted_once(
     make_plan: MakePlan,

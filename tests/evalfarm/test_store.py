@@ -92,6 +92,7 @@ def summary(finished: bool) -> RunSummary:
         not_run=0,
         attempts=4,
         cells=(),
+        slices=(),
         cases=(),
         breaks=(),
         manifest=manifest(),

@@ -75,6 +75,7 @@ def test_a_result_holds_the_label_the_verdict_and_the_figures(
         output_tokens=31,
         reasoning_tokens=31,
         latency_s=1.0,
+        request_latency_s=(0.5, 0.5, 0.5),
         waited_s=1.0,
         cost_usd=0.125,
         answered_models=("m-1", "m-2"),

@@ -107,3 +107,42 @@ def test_the_next_commands_fit_the_run(summary: RunSummary, summarized: Summariz
         page,
     )
     assert findings.next_commands(summarized(all_passed(results))) == (page,)
+
+
+def test_the_shakiest_arm_is_the_one_whose_reruns_disagree_most(summary: RunSummary) -> None:
+    assert findings.shakiest_arm(summary) == (
+        "Shakiest: sim-flaky · codex · plain: 20.0 % flipped at 3 repeats, D 13.3 % [1.2, 65.2],"
+        " spread no more than rerun noise."
+    )
+
+
+def test_where_nothing_flipped_no_arm_is_shaky(summarized: Summarized, results: list[Result]) -> None:
+    steady = [result.model_copy(update={"verdict": "passed"}) for result in results]
+    assert findings.shakiest_arm(summarized(steady)) == "No case flipped, in 6 arms at 3 repeats."
+
+
+def test_one_repeat_says_nothing_of_steadiness(summarized: Summarized, results: list[Result]) -> None:
+    once = [result for result in results if result.trial.repeat == 0]
+    said = "Steadiness cannot be estimated: no case was decided twice in one arm."
+    assert findings.shakiest_arm(summarized(once)) == said
+
+
+def test_a_spread_is_judged_only_where_it_can_be(summary: RunSummary) -> None:
+    spread = summary.cells[-1].repeat_spread
+    changed = [
+        spread.model_copy(update={"p": p, "more_than_noise": more})
+        for p, more in ((0.7376, False), (0.001, True), (None, None))
+    ]
+    assert [findings.spread_verdict(told) for told in changed] == ["no (p 0.74)", "yes (p 0.001)", "n/a"]
+
+
+def test_rows_from_elsewhere_say_so_and_name_what_they_can(summary: RunSummary) -> None:
+    foreign = summary.model_copy(update={"manifest": None, "breaks": (), "notes": ("Noted.",)})
+    cell = summary.cells[0].model_copy(update={"model": "-", "harness": "-", "variant": "-"})
+    assert findings.caveats(foreign) == (
+        "FOREIGN: these rows were not produced by evalfarm; what was run is not known.",
+        "Noted.",
+    )
+    assert findings.identity(foreign) == "Rows of bls-20260131-080509, 91 attempts"
+    assert (findings.next_commands(foreign), findings.broken_levels(foreign)) == ((), "")
+    assert [findings.arm(cell), findings.arm(cell.model_copy(update={"model": "m"}))] == ["all rows", "m"]

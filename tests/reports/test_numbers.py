@@ -1,6 +1,7 @@
 import pytest
 
-from evalfarm.contracts.verdict import FlipRate, Rate
+from evalfarm.contracts.figures import Bounds, Measure
+from evalfarm.contracts.verdict import Rate
 from evalfarm.reports import numbers
 
 
@@ -34,18 +35,57 @@ def test_a_rate_is_written_with_its_limits(rate: Rate, limits: str, whole: str) 
 
 
 @pytest.mark.parametrize(
-    ("flipped", "cases", "repeats", "written"),
+    ("rate", "written"),
     [
-        (2, 5, 3, "2 of 5 cases at 3 repeats"),
-        (0, 1, 2, "0 of 1 case at 2 repeats"),
-        (0, 0, 1, "n/a at 1 repeat"),
-        (0, 0, 0, "n/a at 0 repeats"),
-        (23, 1080, 10, "23 of 1,080 cases at 10 repeats"),
+        (Rate(value=None, low=None, high=None), "n/a"),
+        (Rate(value=0.6, low=0.2309, high=0.8824), "60.0 [23.1, 88.2]"),
     ],
 )
-def test_flips_are_written_with_their_repeats(flipped: int, cases: int, repeats: int, written: str) -> None:
-    rate = FlipRate(value=None, low=None, high=None, flipped=flipped, cases=cases, repeats=repeats)
-    assert numbers.flips(rate) == written
+def test_under_a_head_with_the_sign_a_rate_needs_none(rate: Rate, written: str) -> None:
+    assert numbers.bare_rate(rate) == written
+
+
+@pytest.mark.parametrize(
+    ("worst", "best", "low", "high", "written"),
+    [
+        (None, None, None, None, "n/a"),
+        (0.6, 0.6, 0.23, 0.88, "–"),
+        (0.7333, 0.8667, 0.442, 0.971, "73.3 … 86.7 [44.2, 97.1]"),
+    ],
+)
+def test_what_undecided_trials_allow_is_written_with_outer_limits(
+    worst: float | None, best: float | None, low: float | None, high: float | None, written: str
+) -> None:
+    assert numbers.bounds(Bounds(worst=worst, best=best, low=low, high=high)) == written
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "written"),
+    [
+        (None, None, None, "n/a"),
+        (None, 300.0, None, "over 300"),
+        (1.114, None, None, "1.11"),
+        (1.114, 0.9, None, "1.11 [0.900, ?]"),
+        (1.114, None, 12.34, "1.11 [?, 12.3]"),
+        (1.114, 0.9, 12.34, "1.11 [0.900, 12.3]"),
+    ],
+)
+def test_an_open_end_is_a_question_and_no_number(
+    value: float | None, low: float | None, high: float | None, written: str
+) -> None:
+    assert numbers.measure(Measure(value=value, low=low, high=high), numbers.seconds) == written
+
+
+@pytest.mark.parametrize(
+    ("p", "written"), [(None, "n/a"), (0.7376, "0.74"), (0.00312, "0.0031"), (1e-9, "<0.0001"), (1.0, "1")]
+)
+def test_a_probability_is_never_nothing(p: float | None, written: str) -> None:
+    assert numbers.probability(p) == written
+
+
+@pytest.mark.parametrize(("share", "written"), [(None, "n/a"), (0.02564, "2.6"), (-0.5, "-50.0")])
+def test_points_are_hundredths(share: float | None, written: str) -> None:
+    assert numbers.points(share) == written
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ class Notes:
     shell_commands: list[ShellCommand] = field(default_factory=list)
     events: list[JsonValue] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
+    begun_s: dict[str, float] = field(default_factory=dict)  #: the harness's id of a step -> since the attempt's start
 
     def ask(self, query: str) -> int:
         """Open a turn; its number is what calls of this turn are recorded under."""

@@ -5,6 +5,7 @@ question but the product's own mention of the plugin. The turn's stream is read 
 fails half-way still leaves all that was seen.
 """
 
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -15,11 +16,12 @@ from openai_codex.generated.v2_all import (
     AgentMessageThreadItem,
     CommandExecutionThreadItem,
     ItemCompletedNotification,
+    ItemStartedNotification,
     McpToolCallThreadItem,
     TurnCompletedNotification,
     TurnStatus,
 )
-from openai_codex.models import Notification, UnknownNotification
+from openai_codex.models import InitializeResponse, Notification, UnknownNotification
 from pydantic import JsonValue
 
 from evalfarm.contracts.run import ShellCommand, ToolCall
@@ -36,7 +38,7 @@ async def drive(attempt: OpenAttempt, cell: Cell) -> Ending:
     server is missing: that says nothing about the plugin's answer.
     """
     async with _started(cell) as codex:
-        attempt.notes.versions["codex"] = codex.metadata.serverInfo.version if codex.metadata.serverInfo else ""  # type: ignore[assignment]
+        attempt.notes.versions["codex"] = _version(codex.metadata)
         try:
             thread = await codex.thread_start(
                 approval_mode=ApprovalMode.deny_all, cwd=cell.work, ephemeral=True, model=attempt.trial.arm.model
@@ -75,12 +77,21 @@ async def _started(cell: Cell) -> AsyncIterator[AsyncCodex]:
         await codex.close()
 
 
+def _version(metadata: InitializeResponse) -> str:
+    """What Codex says of itself, without what it says of the machine: `0.163.0`; empty: nothing."""
+    told = metadata.serverInfo.version if metadata.serverInfo else None
+    return told.split()[0] if told else ""
+
+
 def _take(attempt: OpenAttempt, event: Notification) -> Ending | None:
     """Note one event; an Ending when it ends the turn."""
     payload = event.payload
     # Deltas repeat, piece by piece, what the completed item holds whole.
     if not event.method.lower().endswith("delta"):
         attempt.notes.events.append({"method": event.method, "params": _plain(payload)})
+    if isinstance(payload, ItemStartedNotification):
+        # Our clock, not the one in the event: a cell's clock is the host's, which may be set while we measure.
+        attempt.notes.begun_s[payload.item.root.id] = time.monotonic() - attempt.started
     if isinstance(payload, ItemCompletedNotification):
         _take_item(attempt, payload.item.root)
     if isinstance(payload, TurnCompletedNotification):
@@ -102,10 +113,10 @@ def _take_item(attempt: OpenAttempt, item: Any) -> None:
             ShellCommand(command=item.command, output=output, exit_code=item.exit_code, duration_s=duration, turn=turn)
         )
     elif isinstance(item, McpToolCallThreadItem) and item.server == server_entry(attempt.suite.plugin):
-        notes.tool_calls.append(_tool_call(item, turn))
+        notes.tool_calls.append(_tool_call(item, notes.begun_s.get(item.id, 0.0), turn))
 
 
-def _tool_call(item: McpToolCallThreadItem, turn: int) -> ToolCall:
+def _tool_call(item: McpToolCallThreadItem, started_s: float, turn: int) -> ToolCall:
     result: JsonValue = None
     error = item.error.message if item.error else None
     if item.result is not None:
@@ -121,6 +132,7 @@ def _tool_call(item: McpToolCallThreadItem, turn: int) -> ToolCall:
         arguments=item.arguments,
         result=None if error else result,
         error=error,
+        started_s=started_s,
         duration_s=item.duration_ms / 1000 if item.duration_ms is not None else None,
         turn=turn,
     )

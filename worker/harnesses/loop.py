@@ -22,7 +22,11 @@ from evalfarm.model_client import (
     responses_client,
 )
 from worker.harnesses import FINISHED, Ending, OpenAttempt
+from worker.storable import mended, why_not
 from worker.tool_gateway import result_text, result_value
+
+#: Codes in a response that failed which say nothing about what was asked. The others are the request's own fault.
+_PROVIDERS_FAULTS = ("server_error", "rate_limit_exceeded")
 
 
 async def drive(attempt: OpenAttempt) -> Ending:
@@ -56,11 +60,14 @@ async def _one_turn(attempt: OpenAttempt, client: AsyncOpenAI, conversation: lis
     for tool_round in range(rounds + 1):
         response: Response = await client.responses.create(input=conversation, **request)
         attempt.notes.events.append(
-            response.model_dump(mode="json", exclude_none=True, exclude={"tools", "instructions"})
+            mended(response.model_dump(mode="json", exclude_none=True, exclude={"tools", "instructions"}))
         )
-        conversation += [item.model_dump(mode="json", exclude_none=True) for item in response.output]
+        conversation += [mended(item.model_dump(mode="json", exclude_none=True)) for item in response.output]
         calls = [item for item in response.output if isinstance(item, ResponseFunctionToolCall)]
-        attempt.notes.answer(response.output_text)
+        attempt.notes.answer(str(mended(response.output_text)))
+        if response.error is not None:
+            told = f"the provider failed while it answered: {response.error.message} ({response.error.code})"
+            return Ending("infra_failed" if response.error.code in _PROVIDERS_FAULTS else "crashed", told)
         if not calls:
             return FINISHED
         if tool_round == rounds:
@@ -74,13 +81,7 @@ async def _one_turn(attempt: OpenAttempt, client: AsyncOpenAI, conversation: lis
 async def _call(attempt: OpenAttempt, call: ResponseFunctionToolCall) -> str:
     """Make one call that the model asked for; what goes wrong is recorded and told to the model."""
     at = time.monotonic()
-    arguments: JsonValue = call.arguments
-    try:
-        arguments = json.loads(call.arguments or "{}")
-    except ValueError as error:
-        problem = f"the arguments are no JSON: {error}"
-    else:
-        problem = "" if isinstance(arguments, dict) else "the arguments are no JSON object"
+    arguments, problem = _arguments(call.arguments)
     if not problem and call.name not in {tool.name for tool in attempt.tools.tools}:
         problem = f"there is no tool {call.name!r}"
     result = None
@@ -89,7 +90,7 @@ async def _call(attempt: OpenAttempt, call: ResponseFunctionToolCall) -> str:
         problem = result_text(result) if result.is_error else ""
     attempt.notes.tool_calls.append(
         ToolCall(
-            name=call.name,
+            name=str(mended(call.name)),
             arguments=arguments,
             result=result_value(result) if result is not None and not problem else None,
             error=problem or None,
@@ -101,6 +102,19 @@ async def _call(attempt: OpenAttempt, call: ResponseFunctionToolCall) -> str:
     if problem or result is None:
         return json.dumps({"error": problem})
     return json.dumps(value) if not isinstance(value := result_value(result), str) else value
+
+
+def _arguments(text: str) -> tuple[JsonValue, str]:
+    """What the model wrote as arguments, and what is wrong with it; the text itself where it is no JSON to keep."""
+    try:
+        arguments: JsonValue = json.loads(text or "{}")
+    except ValueError as error:
+        return mended(text), f"the arguments are no JSON: {error}"
+    except RecursionError:
+        return mended(text), "the arguments are nested too deep"
+    if problem := why_not(arguments):
+        return mended(text), f"the arguments hold {problem}"
+    return arguments, "" if isinstance(arguments, dict) else "the arguments are no JSON object"
 
 
 def system_prompt(attempt: OpenAttempt) -> str:

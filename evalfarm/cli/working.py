@@ -1,4 +1,4 @@
-"""`evalfarm worker` and `evalfarm scheduler`: the two long-running services of a farm."""
+"""`evalfarm worker`: runs trials. It imports nothing that plans, counts or reports, and so starts sooner."""
 
 import os
 import signal
@@ -10,13 +10,12 @@ from collections.abc import Callable
 import click
 
 from evalfarm.broker import TRIALS, App, make_app
-from evalfarm.cli.standing import open_farm, open_redis
+from evalfarm.cli.connecting import open_redis
 from evalfarm.errors import EvalFarmError
-from evalfarm.runstate import Client, beat, connect, open_runs
+from evalfarm.runstate import Client, beat, connect
 from evalfarm.settings import Settings, environment, load_settings
 from evalfarm.store import Store
 from graders.grade import result_of
-from scheduler.runs import TICK_S
 from worker.shift import Shift
 from worker.station import Station
 from worker.tasks import register
@@ -25,7 +24,7 @@ from worker.tasks import register
 _BEAT_S, _BEAT_TTL_S = 2.0, 8.0
 
 
-@click.command()
+@click.command(epilog="Example: EVALFARM_REDIS_URL=redis://queue:6379/0 evalfarm worker --slots 4")
 @click.option(
     "--slots",
     type=click.IntRange(min=1),
@@ -35,7 +34,10 @@ _BEAT_S, _BEAT_TTL_S = 2.0, 8.0
 )
 @click.option("--while-stdin", is_flag=True, help="Stop when standard input closes: for whoever starts workers.")
 def worker(slots: int, while_stdin: bool) -> None:
-    """Run trials from the queue until stopped. SIGTERM finishes what is running first."""
+    """Run trials from the queue until stopped.
+
+    SIGTERM and Ctrl-C finish what is running first; a second Ctrl-C stops it at once, to be run anew.
+    """
     settings = load_settings()
     # The store is not touched here: object storage's runtime does not survive the fork into worker processes.
     with open_redis(settings) as (redis_url, client):
@@ -58,22 +60,6 @@ def worker(slots: int, while_stdin: bool) -> None:
         options += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
         beating = threading.Thread(target=_beat, args=(client, name, slots), daemon=True)
         worker_app(settings, redis_url, beating.start).worker_main(["worker", *options])
-
-
-@click.command()
-def scheduler() -> None:
-    """Tend every open run until stopped: feed, reap, archive, seal. Several may run; none needs to lead."""
-    settings = load_settings()
-    with open_farm(settings) as farm:
-        tending = farm.scheduler()
-        click.echo(f"Tending the runs in {farm.store.url}", err=True)
-        while True:
-            for run in open_runs(farm.redis):
-                try:
-                    tending.look_at(run)
-                except EvalFarmError as error:
-                    click.echo(f"run {run}: {error}", err=True)
-            time.sleep(TICK_S * 5)
 
 
 def worker_app(settings: Settings, redis_url: str, on_ready: Callable[[], None]) -> App:

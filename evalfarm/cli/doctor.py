@@ -1,0 +1,153 @@
+"""`evalfarm doctor`: what is installed, what is reachable, and which isolation works on this machine."""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
+from typing import Literal
+
+import click
+from rich.console import Console
+
+from cases.loader import load_suite, shipped_suites
+from evalfarm.cli.connecting import open_redis
+from evalfarm.cli.output import stdout_console
+from evalfarm.contracts.base import Contract
+from evalfarm.errors import EvalFarmError, ExitCode, InfrastructureError
+from evalfarm.runstate import check_server
+from evalfarm.settings import Settings, load_settings, public_url
+from evalfarm.store import Store
+from worker.cell import check_isolation
+from worker.codex_runtime import codex_version, find_codex
+from worker.inspection import library_versions
+
+#: A run of a shipped suite keeps a few megabytes; below this a larger one may end half-way.
+_LEAST_FREE_BYTES = 500_000_000
+
+State = Literal["ok", "missing", "broken"]
+_COLOURS: dict[State, str] = {"ok": "green", "missing": "yellow", "broken": "red"}
+
+
+class Finding(Contract):
+    """What one check found."""
+
+    check: str
+    state: State  #: `missing`: not there, and not needed for a simulated run
+    found: str
+    hint: str = ""  #: what to do about it
+
+
+@click.command(epilog="Example: evalfarm doctor --json")
+@click.option("--json", "as_json", is_flag=True, help="The findings as one JSON document.")
+def doctor(as_json: bool) -> int:
+    """Check what is installed, what is reachable and which isolation works here.
+
+    Ends with 0 when a run with a simulated model can work on this machine, else with 4.
+    """
+    found = []
+    console = stdout_console()
+    for finding in examine(load_settings()):
+        found.append(finding)
+        if not as_json:
+            _print(finding, console)
+    ready = all(finding.state != "broken" for finding in found)
+    if as_json:
+        findings = [finding.model_dump(mode="json") for finding in found]
+        click.echo(json.dumps({"ready": ready, "findings": findings}, indent=2, ensure_ascii=False))
+    else:
+        click.echo("\nA run with a simulated model " + ("can work here." if ready else "cannot work here yet."))
+    return int(ExitCode.OK if ready else ExitCode.INFRASTRUCTURE)
+
+
+def examine(settings: Settings) -> Iterator[Finding]:
+    """Every check's finding, as it comes. What the checks start ends with them."""
+    checks: tuple[tuple[str, Callable[[Settings], str]], ...] = (
+        ("libraries", _libraries),
+        ("codex", _codex),
+        ("isolation", _isolation),
+        ("redis", _redis),
+        ("store", _store),
+        ("disk", _disk),
+        ("suites", _suites),
+    )
+    for name, look in checks:
+        try:
+            yield Finding(check=name, state="ok", found=look(settings))
+        except EvalFarmError as error:
+            yield Finding(check=name, state="broken", found=error.message, hint=error.hint)
+    yield model_key(settings)
+
+
+def model_key(settings: Settings) -> Finding:
+    """Whether there is a key for a real model; never the key."""
+    provider = public_url(settings.openai_base_url)
+    if settings.openai_api_key is None:
+        return Finding(
+            check="key",
+            state="missing",
+            found="OPENAI_API_KEY is not set, so only simulated models can be run",
+            hint="set it where `evalfarm run` and the workers run, and OPENAI_BASE_URL for another provider",
+        )
+    return Finding(check="key", state="ok", found=f"OPENAI_API_KEY is set, for {provider} (not tried: that would cost)")
+
+
+def check_space(home: Path, free_bytes: int) -> str:
+    """What is free for EVALFARM_HOME. Raises InfrastructureError when it is too little for a run."""
+    told = f"{free_bytes / 1e9:.1f} GB free for {home}"
+    if free_bytes < _LEAST_FREE_BYTES:
+        raise InfrastructureError(
+            f"only {told}", f"free at least {_LEAST_FREE_BYTES / 1e9:.1f} GB, or set EVALFARM_HOME to another disk"
+        )
+    return told
+
+
+def _libraries(_settings: Settings) -> str:
+    try:
+        return ", ".join(f"{name} {version}" for name, version in library_versions().items())
+    except PackageNotFoundError as error:
+        raise InfrastructureError(
+            f"the library {error.name!r} is not installed", "install evalfarm again, as in make setup"
+        ) from error
+
+
+def _codex(settings: Settings) -> str:
+    codex = find_codex(settings.codex_bin)
+    return f"{codex_version(codex)} ({codex.binary})"
+
+
+def _isolation(_settings: Settings) -> str:
+    check_isolation(find_codex(None), "cell")
+    return "cell works here"
+
+
+def _redis(settings: Settings) -> str:
+    where = "the embedded server" if settings.redis_url is None else public_url(settings.redis_url)
+    with open_redis(settings) as (_, client):
+        return f"{check_server(client)} ({where})"
+
+
+def _store(settings: Settings) -> str:
+    store = Store(settings.store_url)
+    store.check()
+    return f"create-only writes work in {store.url}"
+
+
+def _disk(settings: Settings) -> str:
+    place = settings.home
+    while not place.exists():
+        place = place.parent
+    return check_space(settings.home, shutil.disk_usage(place).free)
+
+
+def _suites(_settings: Settings) -> str:
+    loaded = {name: len(load_suite(name).suite.cases) for name in shipped_suites()}
+    return ", ".join(f"{name} ({cases} cases)" for name, cases in loaded.items())
+
+
+def _print(finding: Finding, console: Console) -> None:
+    state = f"[{_COLOURS[finding.state]}]{finding.state:<8}[/]"
+    console.print(f"{state}{finding.check:<11}", end="")
+    console.print(" ".join(finding.found.split()), markup=False, soft_wrap=True)
+    if finding.hint:
+        console.print(f"{'':<19}→ {finding.hint}", markup=False, soft_wrap=True)

@@ -1,0 +1,129 @@
+"""`evalfarm gate`: whether a run held against the nights before it, or against a fixed bar."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import click
+from pydantic import TypeAdapter
+
+from evalfarm.analysis.gate import Gate, GateQuestion, GateVerdict, judge_run
+from evalfarm.analysis.notes import Source
+from evalfarm.analysis.regression import NIGHTLY, NightlyRule
+from evalfarm.analysis.rule_file import rule_of_file, with_numbers
+from evalfarm.cli.comparisons import show
+from evalfarm.cli.confirming import confirm, confirm_of
+from evalfarm.cli.sources import read_nights, read_source
+from evalfarm.cli.standing import open_farm
+from evalfarm.errors import ExitCode, UsageError
+from evalfarm.reports.gate import report
+from evalfarm.settings import load_settings
+from evalfarm.store import Store
+
+_EXITS: dict[GateVerdict, ExitCode] = {
+    "held": ExitCode.OK,
+    "improved": ExitCode.OK,
+    "regressed": ExitCode.REGRESSED,
+    "inconclusive": ExitCode.INCONCLUSIVE,
+}
+
+
+@click.command(epilog="Example: evalfarm gate bls-20261201-160000 --baseline nightly --confirm")
+@click.argument("run_id", metavar="RUN")
+@click.option(
+    "--baseline", "baselines", multiple=True, metavar="RUN|LABEL", help="Accepted nights, oldest first. Repeatable."
+)
+@click.option("--at-least", type=float, help="A fixed bar for the pass rate, as in 0.9, held with 95 % confidence.")
+@click.option(
+    "--rule",
+    "rule_file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A TOML file whose [gate] table holds the numbers of the rule.",
+)
+@click.option(
+    "--set", "numbers", multiple=True, metavar="NAME=NUMBER", help="One number of the rule, least_nights=3. Repeatable."
+)
+@click.option(
+    "--confirm", "confirming", is_flag=True, help="Where the screen fires, run the fresh repeats that decide."
+)
+@click.option(
+    "--allow-different",
+    "allowed",
+    multiple=True,
+    metavar="KEY",
+    help="Judge although this setting differs. Repeatable.",
+)
+@click.option("--json", "form", flag_value="json", help="The verdict as one JSON document.")
+@click.option("--markdown", "form", flag_value="markdown", help="GitHub-flavoured Markdown.")
+def gate(  # noqa: PLR0913, PLR0917 - one per option
+    run_id: str,
+    baselines: tuple[str, ...],
+    at_least: float | None,
+    rule_file: Path | None,
+    numbers: tuple[str, ...],
+    confirming: bool,
+    allowed: tuple[str, ...],
+    form: str | None,
+) -> int:
+    """Judge a run against the nights before it, or against a fixed bar.
+
+    A label as baseline is every finished run that carries it and started before RUN. Ends with 0 where the run held or
+    improved, 1 where it regressed, 3 where that cannot be told (yet), and 2 where it must not be judged so.
+    """
+    settings = load_settings()
+    question = GateQuestion(_rule(rule_file, numbers), at_least, frozenset(allowed))
+    store = Store(settings.store_url)
+    run = read_source(store, run_id)
+    nights = read_nights(store, baselines, run.summary)
+    found = judge_run(run, nights, _confirmed(store, run), question)
+    if confirming and found.to_confirm:
+        _check_can_run_again(run)
+        with open_farm(settings) as farm:
+            ended = confirm(farm, run.summary.run, found.to_confirm, question.rule.confirm_repeats)
+        if ended is None:
+            return int(ExitCode.INTERRUPTED)
+        found = judge_run(run, nights, read_source(store, ended.run), question)
+    options = {"--baseline": baselines, "--set": numbers, "--allow-different": allowed}
+    command = confirm_command(run.summary.run, options, at_least, rule_file)
+    if found.to_confirm and run.summary.manifest is not None:
+        found = replace(found, confirm_with=command)
+    show(found, TypeAdapter(Gate), report, form)
+    return int(_EXITS[found.verdict])
+
+
+def confirm_command(
+    run: str, options: Mapping[str, Sequence[str]], at_least: float | None, rule_file: Path | None
+) -> str:
+    """What to type so that the same question is asked again, with fresh repeats."""
+    words = ["evalfarm", "gate", run]
+    words += [word for option, values in options.items() for value in values for word in (option, value)]
+    words += [] if at_least is None else ["--at-least", f"{at_least:g}"]
+    words += [] if rule_file is None else ["--rule", str(rule_file)]
+    return shlex.join([*words, "--confirm"])
+
+
+def _rule(rule_file: Path | None, numbers: Sequence[str]) -> NightlyRule:
+    rule = NIGHTLY
+    if rule_file is not None:
+        try:
+            rule = rule_of_file(rule_file.read_text(encoding="utf-8"), str(rule_file))
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"{rule_file} cannot be read: {error}", "give a TOML file with a [gate] table") from error
+    return with_numbers(rule, numbers)
+
+
+def _check_can_run_again(run: Source) -> None:
+    if run.summary.manifest is None:
+        raise UsageError(
+            f"{run.summary.run} was not produced by evalfarm, so it cannot be run again",
+            "add the fresh repeats to its rows, and judge them together",
+        )
+
+
+def _confirmed(store: Store, run: Source) -> Source | None:
+    """The run's confirm run, if it has one that is finished."""
+    begun = confirm_of(store, run.summary.run)
+    if begun is None or store.get_summary(begun.run) is None:
+        return None
+    return read_source(store, begun.run)

@@ -1,0 +1,113 @@
+import base64
+import json
+import math
+
+import pytest
+import redis
+
+from evalfarm.broker import TRIALS, App, queue_depth
+from evalfarm.contracts.run import Arm, Plan
+from evalfarm.runstate import Ledger
+from scheduler.feeder import CHUNK, DEPTH_PER_SLOT, SET_UP_S, bite, feed, messages_for
+
+LOOP = Arm(model="m", harness="loop", variant="plain")
+CODEX = Arm(model="m", harness="codex", variant="plain")
+DIRECT = Arm(model="none", harness="direct", variant="plain")
+
+
+def of(plan: Plan, *arms: Arm, repeats: int = 2) -> Plan:
+    return plan.model_copy(update={"arms": arms, "repeats": repeats})
+
+
+def opened(client: redis.Redis, plan: Plan) -> Ledger:
+    ledger = Ledger(client, plan.run)
+    ledger.create(plan.size, "digest")
+    return ledger
+
+
+def queued(client: redis.Redis) -> list[list[int]]:
+    """The trials of each waiting message, the next one to be run first."""
+    bodies = [json.loads(base64.b64decode(json.loads(raw)["body"])) for raw in client.lrange(TRIALS, 0, -1)]
+    return [indices for (_run, indices), _, _ in reversed(bodies)]
+
+
+def test_each_codex_trial_is_a_message_and_the_others_share_one_for_each_level(plan: Plan) -> None:
+    mixed = of(plan, DIRECT, LOOP, CODEX)
+    of_level: dict[str, list[int]] = {"direct": [], "loop": [], "codex": []}
+    for index in range(mixed.size):
+        of_level[mixed.trial(index).arm.harness].append(index)
+    sent = list(messages_for(mixed, range(mixed.size)))
+    expected = [(index,) for index in of_level["codex"]] + [tuple(of_level["direct"]), tuple(of_level["loop"])]
+    assert sorted(sent) == sorted(expected)
+
+
+def test_nothing_makes_no_message(plan: Plan) -> None:
+    assert list(messages_for(plan, [])) == []
+
+
+@pytest.mark.parametrize("slots", [1, 2, 3, 8])
+def test_the_queue_is_a_quarter_deeper_than_the_slots_and_no_more(
+    app: App, client: redis.Redis, plan: Plan, slots: int
+) -> None:
+    many = of(plan, CODEX, LOOP, repeats=40)
+    published = feed(app, opened(client, many), many, slots=slots)
+    assert queue_depth(app) <= math.ceil(DEPTH_PER_SLOT * slots)
+    assert published == sum(map(len, queued(client)))
+
+
+def test_codex_trials_fill_the_queue_to_its_depth(app: App, client: redis.Redis, plan: Plan) -> None:
+    codex = of(plan, CODEX, repeats=40)
+    assert feed(app, opened(client, codex), codex, slots=4) == 5
+    assert queued(client) == [[0], [1], [2], [3], [4]]
+
+
+def test_a_full_queue_is_left_alone_and_room_in_it_is_filled(app: App, client: redis.Redis, plan: Plan) -> None:
+    codex = of(plan, CODEX, repeats=40)
+    ledger = opened(client, codex)
+    feed(app, ledger, codex, slots=4)
+    assert feed(app, ledger, codex, slots=4) == 0
+    client.rpop(TRIALS, 2)
+    assert feed(app, ledger, codex, slots=4) == 2
+    assert queued(client) == [[2], [3], [4], [5], [6]]
+
+
+def test_without_a_worker_nothing_is_published(app: App, client: redis.Redis, plan: Plan) -> None:
+    assert feed(app, opened(client, plan), plan, slots=0) == 0
+    assert queued(client) == []
+
+
+def test_each_trial_is_published_once(app: App, client: redis.Redis, plan: Plan) -> None:
+    ledger = opened(client, plan)
+    sent: list[int] = []
+    while feed(app, ledger, plan, slots=1):
+        sent += [index for indices in queued(client) for index in indices]
+        client.delete(TRIALS)
+    assert sorted(sent) == list(range(plan.size))
+
+
+def test_a_cancelled_run_is_fed_no_more(app: App, client: redis.Redis, plan: Plan) -> None:
+    ledger = opened(client, plan)
+    ledger.cancel()
+    assert feed(app, ledger, plan, slots=8) == 0
+
+
+def test_a_message_carries_the_time_after_which_its_worker_is_stuck(app: App, client: redis.Redis, plan: Plan) -> None:
+    hasty = plan.model_copy(update={"suite": plan.suite.model_copy(update={"attempt_timeout_s": 7.0})})
+    feed(app, opened(client, hasty), hasty, slots=1)
+    assert json.loads(client.lindex(TRIALS, 0) or b"")["headers"]["timelimit"] == [7.0 + SET_UP_S, None]
+
+
+@pytest.mark.parametrize(
+    ("arms", "repeats", "slots", "room", "taken"),
+    [
+        ((LOOP,), 100, 2, 3, CHUNK),  # a long plan: full messages
+        ((LOOP,), 4, 2, 3, 3),  # 12 trials for 2 slots: four messages, so that both have work to the end
+        ((LOOP,), 1, 8, 10, 1),
+        ((CODEX, LOOP), 100, 2, 3, 3),  # every one might be a message
+        ((CODEX,), 100, 64, 80, 2),
+    ],
+)
+def test_a_message_is_as_large_as_leaves_no_slot_idle(
+    plan: Plan, arms: tuple[Arm, ...], repeats: int, slots: int, room: int, taken: int
+) -> None:
+    assert bite(of(plan, *arms, repeats=repeats), slots=slots, room=room) == taken

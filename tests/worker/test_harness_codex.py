@@ -1,0 +1,190 @@
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.types import Receive, Scope, Send
+
+from cases.loader import load_suite
+from cases.policies.shell import IDLE_COMMANDS
+from evalfarm.contracts.run import Trace
+from evalfarm.errors import HarnessUnavailable
+from graders.grade import result_of
+from worker.attempt import observe
+from worker.cell import Cell, lay_out, open_cell
+from worker.codex_home import adapt
+from worker.harnesses import OpenAttempt, codex
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.slow,
+    # The SDK leaves its pipes to the app server for the garbage collector to close.
+    pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning"),
+]
+
+
+@pytest.fixture
+def told(open_station: Any, planned: Any, suite: Any, shop_at: Any, servers: Path) -> Callable[..., Any]:
+    """The trace of an attempt with real Codex over the shop, its model doing as each turn says."""
+
+    async def run(*turns: str, model: str = "sim-careful", **more: Any) -> Trace:
+        asked = {"simulation": {"policy": "obedient.py"}, "cases": [{"id": "told", "turns": list(turns)}], **more}
+        async with open_station() as station, shop_at() as url:
+            prepared, trial = planned(suite(server={"url": url}, **asked), "codex", model, folder=servers)
+            return await observe(station, prepared, trial, 1)
+
+    return run
+
+
+def untimed(calls: Any) -> list[dict[str, Any]]:
+    return [call.model_dump(exclude={"started_s", "duration_s"}) for call in calls]
+
+
+def record(name: str, arguments: Any, result: Any = None, error: str | None = None, turn: int = 0) -> dict[str, Any]:
+    return {"name": name, "arguments": arguments, "result": result, "error": error, "turn": turn}
+
+
+def methods(trace: Trace) -> list[Any]:
+    return [event["method"] for event in trace.events if isinstance(event, dict)]
+
+
+async def test_a_conversation_is_one_thread_with_its_calls_under_their_turns(told: Any) -> None:
+    trace = await told('call look {"at": "a"} | say A vase.', 'call look {"at": "b"} | say A rug.')
+    assert (trace.outcome, trace.failure, trace.telemetry.complete) == ("finished", None, True)
+    assert [turn.answer for turn in trace.turns] == ["A vase.", "A rug."]
+    called = [record("look", {"at": at}, {"seen": at}, turn=turn) for turn, at in enumerate("ab")]
+    assert (untimed(trace.tool_calls), untimed(trace.served_calls)) == (called, called)
+    assert [call.started_s > 0 and call.started_s < trace.duration_s for call in trace.tool_calls] == [True, True]
+    assert trace.tool_calls[0].started_s < trace.requests[2].started_s < trace.tool_calls[1].started_s
+    asked = [text for event in trace.events for text in said_by_the_user(event)]
+    assert [text.partition("call")[0] for text in asked] == ["[@Shop](plugin://Shop@evalfarm) ", ""]
+    assert methods(trace).count("turn/completed") == 2
+    assert [method for method in methods(trace) if method.lower().endswith("delta")] == []
+    assert trace.versions == {"codex": "0.163.0"}
+    assert (trace.simulated, trace.cost_usd, len(trace.requests)) == (True, 0.0, 4)
+
+
+def said_by_the_user(event: Any) -> list[str]:
+    item = event["params"].get("item", {}) if event["method"] == "item/completed" else {}
+    return [part["text"] for part in item["content"]] if item.get("type") == "userMessage" else []
+
+
+async def test_a_tool_that_fails_is_recorded_by_both_witnesses_and_the_model_goes_on(told: Any) -> None:
+    trace = await told('call refuse {"why": "out of stock"} | say Sold out.')
+    called = [record("refuse", {"why": "out of stock"}, error="out of stock")]
+    assert (trace.outcome, trace.answer, trace.telemetry.complete) == ("finished", "Sold out.", True)
+    assert (untimed(trace.tool_calls), untimed(trace.served_calls)) == (called, called)
+
+
+async def test_a_tool_without_structured_content_is_recorded_with_its_text(told: Any) -> None:
+    trace = await told('call say {"text": "grüezi"} | say Well said.')
+    called = [record("say", {"text": "grüezi"}, "grüezi")]
+    assert (untimed(trace.tool_calls), untimed(trace.served_calls)) == (called, called)
+
+
+async def test_a_tool_that_is_not_there_is_refused_by_codex_and_reaches_nobody(told: Any) -> None:
+    trace = await told("call steal {} | say Never mind.")
+    assert (trace.outcome, trace.answer, trace.telemetry.complete) == ("finished", "Never mind.", True)
+    assert (trace.tool_calls, trace.served_calls, len(trace.requests)) == ((), (), 2)
+
+
+async def test_a_tool_is_recorded_under_its_own_name_also_where_codex_shows_it_under_another(told: Any) -> None:
+    trace = await told("call opening_hours {} | say Always.")
+    called = [record("opening-hours", {}, {"open": "always"})]
+    assert (trace.outcome, trace.answer, trace.telemetry.complete) == ("finished", "Always.", True)
+    assert (untimed(trace.tool_calls), untimed(trace.served_calls)) == (called, called)
+
+
+async def test_a_turn_that_fails_keeps_what_was_seen_before(told: Any) -> None:
+    trace = await told('call look {"at": "a"} | fail 400', "say Never asked.")
+    called = [record("look", {"at": "a"}, {"seen": "a"})]
+    assert trace.outcome == "crashed"
+    assert trace.failure is not None
+    assert trace.failure.startswith("Codex's turn failed: ")
+    assert [turn.answer for turn in trace.turns] == [""]
+    assert (untimed(trace.tool_calls), untimed(trace.served_calls)) == (called, called)
+    assert [request.status for request in trace.requests] == [200, 400]
+    assert methods(trace)[-1] == "turn/completed"
+
+
+async def test_an_attempt_that_takes_too_long_keeps_what_was_seen(told: Any) -> None:
+    trace = await told('call look {"at": "a"} | run sleep 60 | say Good morning.', attempt_timeout_s=4)
+    called = [record("look", {"at": "a"}, {"seen": "a"})]
+    assert (trace.outcome, trace.failure) == ("timed_out", "not finished after 4 s, the suite's limit for an attempt")
+    assert (untimed(trace.tool_calls), untimed(trace.served_calls)) == (called, called)
+    assert trace.telemetry.complete
+    assert "item/started" in methods(trace)
+
+
+async def test_what_the_model_does_in_codexs_own_shell_is_recorded(told: Any) -> None:
+    trace = await told("run echo out; echo err >&2; exit 3 | say Done.")
+    (shell,) = trace.shell_commands
+    assert (shell.output, shell.exit_code, shell.turn) == ("out\nerr\n", 3, 0)
+    assert "echo out; echo err >&2; exit 3" in shell.command
+    assert (trace.tool_calls, trace.telemetry.complete) == ((), True)
+
+
+async def test_the_idle_commands_of_a_model_that_likes_shells_are_in_the_trace(told: Any) -> None:
+    script = [{"when": ".", "answer": "Done."}]
+    trace = await told("What is there?", model="sim-shell", simulation={"script": script})
+    assert [shell.command.split("-lc ")[1].strip("'") for shell in trace.shell_commands] == [*IDLE_COMMANDS]
+    assert [shell.exit_code for shell in trace.shell_commands] == [0, 0, 0]
+
+
+async def test_a_provider_that_stays_down_is_no_verdict(told: Any) -> None:
+    trace = await told('call look {"at": "a"} | fail 503')
+    assert (trace.outcome, trace.answer) == ("infra_failed", "")
+    assert trace.failure is not None
+    assert trace.failure.startswith("the model's provider stayed unusable: HTTP 503; ")
+    assert untimed(trace.tool_calls) == [record("look", {"at": "a"}, {"seen": "a"})]
+
+
+async def unavailable(scope: Scope, receive: Receive, send: Send) -> None:
+    """An app for a server that is down behind its address."""
+    if scope["type"] == "lifespan":
+        for _ in range(2):
+            await send({"type": f"{(await receive())['type']}.complete"})
+        return
+    await send({"type": "http.response.start", "status": 503, "headers": []})
+    await send({"type": "http.response.body", "body": b"down"})
+
+
+async def test_a_plugin_whose_server_is_down_is_refused_before_any_question(
+    open_station: Any, planned: Any, suite: Any, open_shop: Any, attempt: Any, tmp_path: Path
+) -> None:
+    async with open_station() as station, open_shop() as server:
+        prepared, _ = planned(suite(), "codex")
+        upstream = await station.upstream(prepared, "sim-careful")
+        at_work: OpenAttempt = attempt(server, upstream, harness="codex", model="sim-careful")
+        assert at_work.model is not None
+        room = tmp_path / "room"
+        room.mkdir()
+        lay_out(room, station.template(prepared, "plain"))
+        async with open_cell(station.codex, "cell", room, (at_work.model.app(), unavailable), rewrite=adapt) as cell:
+            with pytest.raises(HarnessUnavailable) as caught:
+                await codex.drive(at_work, cell)
+    assert caught.value.message.startswith("Codex refused to start a thread: ")
+    assert "Shop" in caught.value.message
+    assert (caught.value.hint, at_work.notes.turns) == ("the plugin's MCP server must be up", [])
+
+
+async def test_a_codex_that_ends_at_once_did_not_start(open_shop: Any, attempt: Any) -> None:
+    async with open_shop() as server:
+        with pytest.raises(HarnessUnavailable) as caught:
+            await codex.drive(attempt(server, harness="codex"), Cell(argv=("/bin/sh", "-c", "exit 1"), work="/"))
+    assert caught.value.message.startswith("Codex did not start in its cell: ")
+
+
+@pytest.mark.parametrize("harness", ["direct", "loop", "codex"])
+async def test_a_public_server_that_nobody_here_wrote_passes_at_every_level(
+    open_station: Any, planned: Any, harness: str
+) -> None:
+    loaded = load_suite("time")
+    async with open_station() as station:
+        prepared, _ = planned(loaded.suite, harness, folder=loaded.folder)
+        trials = [prepared.plan.trial(index) for index in range(prepared.plan.size)]
+        traces = [await observe(station, prepared, trial, 1) for trial in trials]
+    results = [result_of(loaded.suite.case(trace.trial.case), trace) for trace in traces]
+    assert [(result.trial.case, result.verdict, result.reasons) for result in results] == [
+        (trial.case, "passed", ()) for trial in trials
+    ]

@@ -1,0 +1,155 @@
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from evalfarm.contracts.base import digest
+from evalfarm.contracts.run import Plan
+from evalfarm.contracts.verdict import Result
+from evalfarm.embedded import embedded_redis
+from evalfarm.runstate import Client, Ledger, connect
+from graders.grade import result_of
+from scheduler.planner import Measured, manifest_of
+from worker.shift import Shift
+from worker.station import Station
+
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with embedded_redis(tmp_path_factory.mktemp("home")) as url:
+        yield url
+
+
+@pytest.fixture
+def redis(redis_url: str) -> Iterator[Client]:
+    with connect(redis_url) as client:
+        client.flushall()
+        yield client
+
+
+@dataclass(frozen=True)
+class AtWork:
+    """A shift over an open run, and what the run knows of it."""
+
+    shift: Shift
+    station: Station
+    ledger: Ledger
+    plan: Plan
+
+    async def run(self, *indices: int) -> None:
+        await self.shift.run(self.plan.run, indices)
+
+    def counts(self) -> dict[str, int]:
+        """What the ledger counts, zeros left out."""
+        progress = self.ledger.progress()
+        names = ("passed", "failed", "inconclusive", "infra_failed", "in_flight", "waiting", "attempts", "late")
+        return {name: getattr(progress, name) for name in names if getattr(progress, name)}
+
+    def rows(self) -> list[Result]:
+        return [Result.model_validate_json(event.row) for event in self.ledger.events("0", 99) if event.row]
+
+
+@pytest.fixture
+def at_work(open_station: Any, planned: Any, suite: Any, shop_at: Any, redis: Client) -> Callable[..., Any]:
+    """Opens a run of one arm over the shop, hands its first trials out, and gives a worker its shift."""
+
+    @asynccontextmanager
+    async def open_run(
+        harness: str = "direct", model: str = "sim-careful", *, take: int = 1, **more: Any
+    ) -> AsyncIterator[AtWork]:
+        environ = more.pop("environ", {})
+        async with open_station(**environ) as station, shop_at() as url:
+            repeats = more.pop("repeats", 1)
+            plan = planned(suite(**{"server": {"url": url}, **more}), harness, model, repeats=repeats)[0].plan
+            station.store.put_plan(plan)
+            measured = Measured(versions={}, digests={}, simulated=True)
+            station.store.put_manifest(manifest_of(plan, measured, created_at=0, label=None, filters={}))
+            ledger = Ledger(redis, plan.run)
+            ledger.create(plan.size, digest(plan))
+            ledger.take(take, 60)
+            yield AtWork(Shift(station, redis, result_of), station, ledger, plan)
+
+    return open_run
+
+
+async def test_a_trial_is_run_graded_stored_and_counted_once_however_often_it_is_asked_for(at_work: Any) -> None:
+    async with at_work() as work:
+        await work.run(0)
+        await work.run(0)
+        assert work.counts() == {"passed": 1, "attempts": 1}
+        (row,) = work.rows()
+        trace = work.station.store.get_trace("r1", 0, 1)
+        assert (row, work.station.store.attempts_of("r1", 0)) == (result_of(work.plan.suite.cases[0], trace), [1])
+
+
+async def test_a_trial_that_another_worker_holds_is_left_alone(at_work: Any) -> None:
+    async with at_work() as work:
+        work.ledger.claim(0, "someone else", 60)
+        await work.run(0)
+        assert work.counts() == {"in_flight": 1, "attempts": 1}
+        assert work.station.store.attempts_of("r1", 0) == []
+
+
+async def test_an_infrastructure_failure_is_kept_and_the_trial_waits_for_another_attempt(at_work: Any) -> None:
+    async with at_work(server={"command": ["no-such-program"]}) as work:
+        await work.run(0)
+        assert work.counts() == {"waiting": 1, "attempts": 1}
+        assert (work.station.store.get_trace("r1", 0, 1).outcome, work.rows()) == ("infra_failed", [])
+
+
+async def test_a_fault_of_our_own_closes_the_attempt_as_infrastructure_with_its_words(
+    at_work: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with at_work(cases=[{"id": "told", "query": "Well?"}]) as work:
+        with caplog.at_level(logging.ERROR, "worker.shift"):
+            await work.run(0)
+        trace = work.station.store.get_trace("r1", 0, 1)
+        assert work.counts() == {"waiting": 1, "attempts": 1}
+    reason = "case 'told' has no direct form; the planner must not plan it"
+    assert (trace.outcome, trace.failure) == ("infra_failed", f"evalfarm itself failed: ValueError: {reason}")
+    assert trace.telemetry.gaps == ("the attempt was not observed to its end",)
+    assert [entry.message for entry in caplog.records] == ["trial 0 attempt 1 broke the worker"]
+
+
+ANSWER = {"script": [{"when": ".", "answer": "It is full."}]}
+
+
+async def test_trials_with_a_model_run_side_by_side(at_work: Any) -> None:
+    async with at_work("loop", "sim-slow", repeats=4, take=4, simulation=ANSWER) as work:
+        await work.run(0, 1, 2, 3)
+        traces = [work.station.store.get_trace("r1", index, 1) for index in range(4)]
+    assert max(trace.started_at for trace in traces) < min(trace.started_at + trace.duration_s for trace in traces)
+
+
+async def test_a_run_that_is_cancelled_stops_what_is_under_way_and_commits_nothing(
+    at_work: Any, eventually: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    slow = {"environ": {"EVALFARM_LEASE_S": "1"}, "simulation": ANSWER}
+    async with at_work("loop", "sim-slow", **slow) as work:
+        working = asyncio.create_task(work.run(0))
+        await eventually(lambda: work.counts().get("attempts"))
+        work.ledger.cancel()
+        await working
+        assert work.station.store.attempts_of("r1", 0) == []
+        assert work.counts() == {"in_flight": 1, "attempts": 1}
+    assert [entry.message for entry in caplog.records] == ["trial 0 attempt 1 was superseded or cancelled; stopped"]
+
+
+async def test_a_long_attempt_keeps_its_lease(at_work: Any, eventually: Any) -> None:
+    slow = {"environ": {"EVALFARM_LEASE_S": "1"}, "simulation": ANSWER}
+    lost = set()
+    async with at_work("loop", "sim-slow", **slow) as work:
+        working = asyncio.create_task(work.run(0))
+
+        def reap_until_done() -> bool:
+            lost.add(work.ledger.reap(9, max_attempts=3, backoff_s=0).lost)
+            return working.done()
+
+        await eventually(reap_until_done)
+        assert (lost, sum(work.counts().values())) == ({0}, 2)
