@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import duckdb
 
-from evalfarm.analysis import queries
+from evalfarm.analysis.summary import queries
 from evalfarm.contracts.verdict import SHOWN_REASONS, SHOWN_REPEATS
 
 CASES, REPEATS, ARMS = 108, 3_087, 3
@@ -56,8 +56,8 @@ _KEYS = tuple(f"model, harness, variant{tag}" for tag in ("", ", tags['mechanism
 _FULL = """
 import sys
 from pathlib import Path
-from evalfarm.analysis.aggregate import summarize_rows
-from evalfarm.analysis.rows import Rows
+from evalfarm.analysis.summary.aggregate import summarize_rows
+from evalfarm.analysis.summary.rows import Rows
 with Rows.stored(Path(sys.argv[1])) as rows:
     summary = summarize_rows(rows, "bench")
 assert summary.planned == int(sys.argv[2])

@@ -20,21 +20,16 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from bench.coverage_page import NIGHTS, REPEATS, SIZES, SUITES, TESTS, Table, fallen_short, page
-from evalfarm.analysis.drift import against_bar
-from evalfarm.analysis.figures import latency_quantile, log_t_interval
-from evalfarm.analysis.judges import Labelled, post_stratified_rate
-from evalfarm.analysis.paired import (
-    case_counts,
-    newcombe,
-    paired_difference,
-    rerun_difference,
-    rerun_test,
-    tango,
-)
-from evalfarm.analysis.regression import NightlyRule, judge_night
-from evalfarm.analysis.rule_check import nightly_odds
-from evalfarm.analysis.stats import Estimate, effective_cases, flip_rate, pass_hat_k, pass_rate
-from evalfarm.analysis.steadiness import disagreement, rarefied_flip_rate, repeat_spread
+from evalfarm.analysis.statistics.drift import against_bar
+from evalfarm.analysis.statistics.figures import latency_quantile, log_t_interval
+from evalfarm.analysis.statistics.judges import Labelled, post_stratified_rate
+from evalfarm.analysis.statistics.of_k import pass_hat_k
+from evalfarm.analysis.statistics.paired import case_counts, paired_difference, rerun_difference, rerun_test
+from evalfarm.analysis.statistics.regression import NightlyRule, judge_night
+from evalfarm.analysis.statistics.rule_check import nightly_odds
+from evalfarm.analysis.statistics.single_runs import newcombe, tango
+from evalfarm.analysis.statistics.stats import Estimate, effective_cases, flip_rate, pass_rate
+from evalfarm.analysis.statistics.steadiness import disagreement, rarefied_flip_rate, repeat_spread
 from evalfarm.contracts.verdict import Rate
 
 FEW = min(SIZES)

@@ -8,7 +8,7 @@ import click
 
 from evalfarm.cli.main import cli
 from evalfarm.contracts.suite import Suite
-from evalfarm.reports.schema import summary_schema
+from evalfarm.reports.run.schema import summary_schema
 
 REFERENCE = Path(__file__).parent / "reference"
 _WIDTH = 100

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from evalfarm.analysis.aggregate import summarize_run
-from evalfarm.analysis.rows import Rows, rows_of_run
+from evalfarm.analysis.summary.aggregate import summarize_run
+from evalfarm.analysis.summary.rows import Rows, rows_of_run
 from evalfarm.contracts.run import Plan
 from evalfarm.contracts.verdict import Result, RunSummary
 from evalfarm.runstate import ArchivePosition, Event, Ledger

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evalfarm.analysis.arms import ArmName
-from evalfarm.analysis.notes import Source
+from evalfarm.analysis.judgement.arms import ArmName
+from evalfarm.analysis.judgement.notes import Source
 from evalfarm.contracts.run import Arm, Manifest
 from evalfarm.contracts.verdict import CaseSummary, RunSummary, Verdict
 

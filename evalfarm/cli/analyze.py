@@ -4,11 +4,11 @@ from pathlib import Path
 
 import click
 
-from evalfarm.analysis.aggregate import summarize_rows
-from evalfarm.analysis.foreign import read_rows
+from evalfarm.analysis.summary.aggregate import summarize_rows
+from evalfarm.analysis.summary.foreign import read_rows
 from evalfarm.cli.output import as_document, stdout_console
 from evalfarm.contracts.verdict import RunSummary
-from evalfarm.reports import markdown, page, terminal
+from evalfarm.reports.run import markdown, page, terminal
 
 
 @click.command(epilog="Example: evalfarm analyze results.csv --html > report.html")

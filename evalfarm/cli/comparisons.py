@@ -8,16 +8,16 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from cases.loader import load_suite
-from evalfarm.analysis.arms import Axis
-from evalfarm.analysis.comparisons import MARGIN
-from evalfarm.analysis.plans import Power, SelfChecks, plan_power, run_power, self_checks
-from evalfarm.analysis.verdicts import Question, Verdicts, compare_arms, compare_runs
+from evalfarm.analysis.judgement.arms import Axis
+from evalfarm.analysis.judgement.plans import Power, SelfChecks, plan_power, run_power, self_checks
+from evalfarm.analysis.judgement.verdicts import Question, Verdicts, compare_arms, compare_runs
+from evalfarm.analysis.statistics.comparisons import MARGIN
 from evalfarm.cli.output import stdout_console
 from evalfarm.cli.sources import is_source, read_source
 from evalfarm.errors import ExitCode, UnknownName
-from evalfarm.reports.blocks import Block, to_markdown, to_terminal
-from evalfarm.reports.comparison import report
-from evalfarm.reports.planning import power_report, self_check_report
+from evalfarm.reports.comparison.blocks import Block, to_markdown, to_terminal
+from evalfarm.reports.comparison.comparison import report
+from evalfarm.reports.comparison.planning import power_report, self_check_report
 from evalfarm.settings import load_settings
 from evalfarm.store import Store
 

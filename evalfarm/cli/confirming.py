@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cases.loader import SUITE_FILE, LoadedSuite, load_suite
-from evalfarm.analysis.notes import ArmNote
+from evalfarm.analysis.judgement.notes import ArmNote
 from evalfarm.cli.runs import look, see_through
 from evalfarm.cli.standing import Farm, default_workers, new_run_id
 from evalfarm.contracts.run import Manifest, Plan

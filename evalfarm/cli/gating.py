@@ -8,16 +8,16 @@ from pathlib import Path
 import click
 from pydantic import TypeAdapter
 
-from evalfarm.analysis.gate import Gate, GateQuestion, GateVerdict, judge_run
-from evalfarm.analysis.notes import Source
-from evalfarm.analysis.regression import NIGHTLY, NightlyRule
-from evalfarm.analysis.rule_file import rule_of_file, with_numbers
+from evalfarm.analysis.judgement.gate import Gate, GateQuestion, GateVerdict, judge_run
+from evalfarm.analysis.judgement.notes import Source
+from evalfarm.analysis.judgement.rule_file import rule_of_file, with_numbers
+from evalfarm.analysis.statistics.regression import NIGHTLY, NightlyRule
 from evalfarm.cli.comparisons import show
 from evalfarm.cli.confirming import confirm, confirm_of
 from evalfarm.cli.sources import read_nights, read_source
 from evalfarm.cli.standing import open_farm
 from evalfarm.errors import ExitCode, UsageError
-from evalfarm.reports.gate import report
+from evalfarm.reports.comparison.gate import report
 from evalfarm.settings import load_settings
 from evalfarm.store import Store
 

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from evalfarm.contracts.run import Manifest
 from evalfarm.contracts.verdict import RunSummary
 from evalfarm.errors import EvalFarmError
-from evalfarm.reports import markdown, page, terminal
+from evalfarm.reports.run import markdown, page, terminal
 from evalfarm.runstate import Progress as Seen
 
 #: The width that reports are drawn for where standard output is no terminal.

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import click
 from rich.table import Table
 
-from evalfarm.analysis.aggregate import summarize
+from evalfarm.analysis.summary.aggregate import summarize
 from evalfarm.cli.output import as_document, stdout_console, write_report
 from evalfarm.contracts.run import Plan
 from evalfarm.contracts.verdict import Result, RunSummary
 from evalfarm.errors import UnknownName, UsageError
-from evalfarm.reports import markdown, page, terminal
-from evalfarm.reports.trace_view import render_trace
+from evalfarm.reports.run import markdown, page, terminal
+from evalfarm.reports.run.trace_view import render_trace
 from evalfarm.settings import Settings, load_settings
 from evalfarm.store import Store
 from graders.grade import grader_digest, result_of

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from evalfarm.analysis.comparability import case_digests
-from evalfarm.analysis.notes import Source
+from evalfarm.analysis.judgement.comparability import case_digests
+from evalfarm.analysis.judgement.notes import Source
 from evalfarm.cli.analyze import summary_of_file
 from evalfarm.cli.results import run_of, summary_of
 from evalfarm.contracts.verdict import RunSummary

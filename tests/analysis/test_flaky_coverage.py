@@ -20,7 +20,7 @@ from scipy.stats import binom
 
 from cases.loader import LoadedSuite, file_digests, load_suite
 from cases.policies import Answer, Policy, slip_chance
-from evalfarm.analysis.aggregate import summarize
+from evalfarm.analysis.summary.aggregate import summarize
 from evalfarm.contracts.run import Plan, Trace, Trial
 from evalfarm.contracts.verdict import CellSummary, Rate, Result
 from evalfarm.settings import load_settings

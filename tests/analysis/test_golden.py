@@ -10,9 +10,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats as scipy_stats
 
-from evalfarm.analysis.comparisons import difference_in_differences
-from evalfarm.analysis.drift import anytime_test, shiryaev_roberts
-from evalfarm.analysis.figures import (
+from evalfarm.analysis.statistics.comparisons import difference_in_differences
+from evalfarm.analysis.statistics.drift import anytime_test, shiryaev_roberts
+from evalfarm.analysis.statistics.figures import (
     clopper_pearson,
     effective_trials,
     figure_change,
@@ -21,39 +21,35 @@ from evalfarm.analysis.figures import (
     order_interval,
     t_interval,
 )
-from evalfarm.analysis.judges import Labelled, agreement, post_stratified_rate, prediction_powered_mean, rogan_gladen
-from evalfarm.analysis.paired import (
+from evalfarm.analysis.statistics.judges import (
+    Labelled,
+    agreement,
+    post_stratified_rate,
+    prediction_powered_mean,
+    rogan_gladen,
+)
+from evalfarm.analysis.statistics.of_k import pass_at_k, pass_hat_k
+from evalfarm.analysis.statistics.paired import (
     CaseCounts,
     Difference,
     ExactTest,
     benjamini_hochberg,
     case_counts,
     holm,
-    newcombe,
-    p_range_of_totals,
     paired_difference,
     rerun_difference,
     rerun_test,
-    tango,
 )
-from evalfarm.analysis.planning import (
+from evalfarm.analysis.statistics.planning import (
     cases_for_difference,
     repeats_to_see,
     smallest_drop,
     values_needed,
     variance_of_difference,
 )
-from evalfarm.analysis.stats import (
-    Estimate,
-    critical_z,
-    effective_cases,
-    flip_rate,
-    pass_at_k,
-    pass_hat_k,
-    pass_rate,
-    wilson,
-)
-from evalfarm.analysis.steadiness import (
+from evalfarm.analysis.statistics.single_runs import newcombe, p_range_of_totals, tango
+from evalfarm.analysis.statistics.stats import Estimate, critical_z, effective_cases, flip_rate, pass_rate, wilson
+from evalfarm.analysis.statistics.steadiness import (
     disagreement,
     intraclass_correlation,
     label_disagreement,

@@ -215,7 +215,7 @@ def test_several_mistakes_are_listed_in_the_order_of_their_lines(tmp_path: Path)
         "suite.yaml has 2 mistakes:\n"
         "  line 2: version: must be text, not the number 1 (put it in quotes)\n"
         "  line 11: cases[1].qeury: unknown field "
-        "(did you mean 'query'? the fields here: direct, expect, id, query, tags, turns)"
+        "(did you mean 'query'? the fields here: direct, expect, family, id, query, tags, turns)"
     )
 
 

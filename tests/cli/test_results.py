@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from evalfarm.analysis.aggregate import summarize
+from evalfarm.analysis.summary.aggregate import summarize
 from evalfarm.cli.runs import exit_code_of
 from evalfarm.cli.standing import new_run_id
 from evalfarm.contracts.run import Arm, Plan, Telemetry, Trace

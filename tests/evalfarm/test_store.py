@@ -230,6 +230,20 @@ def test_the_newest_summary_wins(store: Store) -> None:
     assert store.get_summary("r1") == summary(finished=True)
 
 
+def test_the_newest_rows_win(store: Store) -> None:
+    assert store.get_rows("r1") is None
+    store.put_rows("r1", b"older")
+    store.put_rows("r1", b"newer")
+    assert store.get_rows("r1") == b"newer"
+
+
+def test_results_come_as_the_documents_that_were_stored(store: Store) -> None:
+    store.put_segment("r1", 0, [result(0), result(1)])
+    store.put_segment("r1", 1, [result(2)])
+    documents = store.result_documents("r1")
+    assert [Result.model_validate_json(document) for document in documents] == [result(0), result(1), result(2)]
+
+
 def test_the_first_trace_of_an_attempt_stays(store: Store) -> None:
     assert store.put_trace(trace())
     assert not store.put_trace(trace(failure="late"))

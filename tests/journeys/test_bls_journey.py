@@ -6,7 +6,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from evalfarm.reports.schema import summary_schema
+from evalfarm.reports.run.schema import summary_schema
 
 pytestmark = pytest.mark.slow
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from evalfarm.analysis.aggregate import summarize
+from evalfarm.analysis.summary.aggregate import summarize
 from evalfarm.contracts.run import Arm, Manifest, Plan, Trial
 from evalfarm.contracts.suite import Case, DirectCall, Plugin, Server, Suite, Variant
 from evalfarm.contracts.verdict import Label, LabelValue, Result, RunSummary, Verdict

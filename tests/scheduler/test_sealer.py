@@ -1,5 +1,6 @@
 import threading
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from evalfarm.analysis.summary.rows import Rows
 from evalfarm.contracts.verdict import VERDICTS, Result, RunSummary, Verdict
 from evalfarm.errors import UnknownName
 from evalfarm.store import Store
@@ -94,6 +96,21 @@ def test_a_sealed_run_is_summed_up_and_leaves_redis(opened: Any) -> None:
     assert opened.store.get_summary(opened.plan.run) == summary
     with pytest.raises(UnknownName):
         opened.ledger.progress()
+
+
+def test_a_sealed_run_keeps_every_planned_trial_as_a_row(opened: Any, tmp_path: Path) -> None:
+    opened.worker.decide(opened.hand_out(5), "passed")
+    opened.ledger.cancel()
+    seal(opened.ledger, opened.store, opened.plan)
+    (tmp_path / "rows.parquet").write_bytes(opened.store.get_rows(opened.plan.run))
+    with Rows.stored(tmp_path / "rows.parquet") as rows:
+        told = rows.records('SELECT "index", "case", repeat, harness, verdict FROM rows')
+    decided = {result.trial.index: result.verdict for result in opened.worker.done}
+    trials = [opened.plan.trial(index) for index in range(opened.plan.size)]
+    assert told == [
+        (trial.index, trial.case, trial.repeat, trial.arm.harness, decided.get(trial.index, "not_run"))
+        for trial in trials
+    ]
 
 
 def test_a_cancelled_run_is_sealed_as_it_stands_and_says_that_it_is_not_finished(opened: Any) -> None:

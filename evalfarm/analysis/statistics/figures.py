@@ -1,0 +1,223 @@
+"""Figures that are no rates: latency, tool calls, tokens; with intervals that may be open.
+
+As in `stats` the case is the unit. `cases` names the case of each trial, aligned with the trial's figure.
+A figure that was not reported (None or NaN) is missing, never zero.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special  # scipy.stats costs 45 MB and most of a second at import
+
+from evalfarm.analysis.statistics.stats import CONFIDENCE, Estimate, Floats, critical_t, most_effective
+
+LEAST_CASES = 10
+"""Below so many cases the mean of a skewed figure gets no interval: at five it covers .83 to .95 in simulation."""
+
+
+_ROUNDING = 1e-12  #: differences of logarithms below this are none
+
+
+@dataclass(frozen=True, slots=True)
+class PerQuestion:
+    """A figure per question: over cases, each the mean of its trials. In the figure's unit."""
+
+    mean: Estimate
+    median: Estimate  #: of the cases' means
+    lowest: float | None  #: a case's mean
+    highest: float | None
+    sd: float | None  #: between cases
+    cases: int  #: with at least one trial that reports the figure
+    missing: int  #: trials that do not report it
+    widest: str | None  #: the case whose trials lie furthest apart; None where no case varies
+    widest_range: tuple[float, float] | None
+
+
+@dataclass(frozen=True, slots=True)
+class FigureChange:
+    """By what factor a figure changed from one arm to another, over the cases that report it in both."""
+
+    factor: Estimate
+    t: float | None
+    p: float | None  #: two-sided
+    p_higher: float | None  #: one-sided, against "no higher"
+    cases: int
+
+
+def latency_quantile(
+    cases: ArrayLike, latency_s: ArrayLike, q: float, *, timed_out: ArrayLike | None = None
+) -> Estimate:
+    """A quantile of latency over trials, in the unit given, with its 95 % interval for new cases.
+
+    The value is the inverse ECDF over all N trials. I_i is the share of case i's trials at or below it,
+    v = var(I_i, ddof=1) / n and n_eff = q(1-q) / v, capped as in `stats.pass_rate` (n where v = 0); the
+    Clopper-Pearson limits at x = q n_eff of n_eff go back through the ECDF (Woodruff 1952; Korn and Graubard 1998).
+    An end is open where that would be beyond the smallest or the largest trial; no bound is made up.
+
+    `timed_out` marks trials cut off at the limit: they count as longer than every other one. Where the value falls
+    on such a trial there is no value, and a low end that does is the limit, which the quantile exceeds.
+    n = 0 gives None thrice; one case always has an open interval.
+    """
+    named, found = np.asarray(cases), np.asarray(latency_s, dtype=np.float64)
+    cut = np.zeros(len(found), dtype=bool) if timed_out is None else np.asarray(timed_out, dtype=bool)
+    shown = ~np.isnan(found)
+    named, found, cut = named[shown], found[shown], cut[shown]
+    if len(found) == 0:
+        return Estimate(None, None, None)
+    ranked = np.sort(np.where(cut, np.inf, found))
+    limit = float(found[cut].min()) if cut.any() else math.inf
+    value = _at_share(ranked, q)
+    low_share, high_share = clopper_pearson(q, effective_trials(named, np.where(cut, np.inf, found) <= value, q))
+    total = len(ranked)
+    low = None if low_share * total < 1 else min(_at_share(ranked, low_share), limit)
+    high = None if high_share * total > total - 1 else _at_share(ranked, high_share)
+    return Estimate(_finite(value), low, None if high is None else _finite(high))
+
+
+def per_question(cases: ArrayLike, figures: ArrayLike) -> PerQuestion:
+    """A figure's mean, median and spread per question; the mean's interval from `LEAST_CASES` cases on.
+
+    Mean over cases of each case's mean over its trials, with `log_t_interval`; the median with
+    `order_interval`. Without any reported figure everything is None.
+    """
+    named, found = np.asarray(cases, dtype=str), np.asarray(figures, dtype=np.float64)
+    shown = ~np.isnan(found)
+    names, index = np.unique(named[shown], return_inverse=True)
+    seen = found[shown]
+    means = _means(index, seen)
+    wide = _widest(names, index, seen)
+    return PerQuestion(
+        mean=log_t_interval(means) if len(means) >= LEAST_CASES else Estimate(_mean(means), None, None),
+        median=order_interval(means, 0.5),
+        lowest=float(means.min()) if len(means) else None,
+        highest=float(means.max()) if len(means) else None,
+        sd=float(means.std(ddof=1)) if len(means) >= 2 else None,
+        cases=len(means),
+        missing=int((~shown).sum()),
+        widest=wide[0] if wide else None,
+        widest_range=wide[1] if wide else None,
+    )
+
+
+def figure_change(before: ArrayLike, after: ArrayLike) -> FigureChange:
+    """The factor from `before` to `after`, two aligned sequences of per-case means, by a paired t test of their logs.
+
+    exp of the mean of log(after_i) - log(before_i), t interval on n - 1 degrees of freedom. Over cases with two
+    positive figures; fewer than two of them give no test. Where all changed by one same factor, t has no meaning and
+    the p values are those of the sign test, 1 / 2^n one-sided.
+    """
+    first, second = np.asarray(before, dtype=np.float64), np.asarray(after, dtype=np.float64)
+    both = (first > 0) & (second > 0)
+    logs = np.log(second[both]) - np.log(first[both])
+    change = t_interval(logs)
+    factor = Estimate(*(None if end is None else math.exp(end) for end in (change.value, change.low, change.high)))
+    n = len(logs)
+    if n < 2:
+        return FigureChange(factor=factor, t=None, p=None, p_higher=None, cases=n)
+    mean, error = float(logs.mean()), float(logs.std(ddof=1)) / math.sqrt(n)
+    if error <= _ROUNDING * max(1.0, float(np.abs(logs).max())):
+        same = abs(mean) <= _ROUNDING
+        p, higher = (1.0, 1.0) if same else (2 * 0.5**n, 0.5**n if mean > 0 else 1.0)
+        return FigureChange(factor=factor, t=None, p=p, p_higher=higher, cases=n)
+    t = mean / error
+    p, higher = 2 * float(special.stdtr(n - 1, -abs(t))), float(special.stdtr(n - 1, -t))
+    return FigureChange(factor=factor, t=t, p=p, p_higher=higher, cases=n)
+
+
+def t_interval(values: ArrayLike, *, confidence: float = CONFIDENCE) -> Estimate:
+    """The mean of independent values with Student's interval m ± t(.975, n-1) s / √n; open below two values."""
+    seen = np.asarray(values, dtype=np.float64)
+    n, mean = len(seen), _mean(seen)
+    if mean is None or n < 2:
+        return Estimate(mean, None, None)
+    half = critical_t(n - 1, confidence) * float(seen.std(ddof=1)) / math.sqrt(n)
+    return Estimate(mean, mean - half, mean + half)
+
+
+def log_t_interval(values: ArrayLike, *, confidence: float = CONFIDENCE) -> Estimate:
+    """The mean of values that are not negative, with the interval m exp(± t(.975, n-1) s / (m √n)).
+
+    Student's interval for log m by the delta method: never below zero, and better than the plain one for skewed
+    figures. Open below two values and where all are zero.
+    """
+    plain = t_interval(values, confidence=confidence)
+    if plain.value is None or plain.high is None or plain.value <= 0:
+        return Estimate(plain.value, None, None)
+    factor = math.exp((plain.high - plain.value) / plain.value)
+    return Estimate(plain.value, plain.value / factor, plain.value * factor)
+
+
+def order_interval(values: ArrayLike, q: float, *, confidence: float = CONFIDENCE) -> Estimate:
+    """A quantile of n independent values with the interval between order statistics, exact by the binomial.
+
+    Ends at ranks l and u, the innermost with P(Bin(n, q) < l) ≤ α/2 and P(Bin(n, q) ≥ u) ≤ α/2; open where there is
+    no such rank (the median below six values). `planning.values_needed` says how many a quantile needs.
+    """
+    ranked = np.sort(np.asarray(values, dtype=np.float64))
+    n = len(ranked)
+    if n == 0:
+        return Estimate(None, None, None)
+    tail = (1 - confidence) / 2
+    low, high = _binomial_quantile(tail, n, q), _binomial_quantile(1 - tail, n, q) + 1
+    return Estimate(
+        _at_share(ranked, q),
+        float(ranked[low - 1]) if low >= 1 else None,
+        float(ranked[high - 1]) if high <= n else None,
+    )
+
+
+def clopper_pearson(share: float, n: float, *, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """The exact interval (low, high) of a share over `n` units, which need not be whole (Korn and Graubard 1998).
+
+    Beta quantiles: low of (x, n - x + 1), high of (x + 1, n - x), x = share n; 0 and 1 at the ends.
+    """
+    tail, x = (1 - confidence) / 2, share * n
+    low = float(special.betaincinv(x, n - x + 1, tail)) if x > 0 else 0.0
+    high = float(special.betaincinv(x + 1, n - x, 1 - tail)) if x < n else 1.0
+    return low, high
+
+
+def effective_trials(cases: ArrayLike, below: NDArray[np.bool_], q: float) -> float:
+    """How many independent trials the trials at or below a quantile are worth; formula in `latency_quantile`."""
+    index = np.unique(np.asarray(cases), return_inverse=True)[1]
+    trials = np.bincount(index).astype(np.float64)
+    shares = np.bincount(index, weights=below) / trials
+    n = len(trials)
+    variance = float(shares.var(ddof=1)) / n if n >= 2 else 0.0
+    return min(q * (1 - q) / variance, most_effective(trials, np.arange(n))) if variance > 0 else float(n)
+
+
+def _at_share(ranked: Floats, share: float) -> float:
+    """The smallest of sorted values with at least this share of all at or below it."""
+    rank = math.ceil(share * len(ranked) - 1e-9)  # a rounding error of share × n is no observation
+    return float(ranked[max(rank, 1) - 1])
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _mean(values: Floats) -> float | None:
+    return float(values.mean()) if len(values) else None
+
+
+def _means(index: NDArray[np.intp], values: Floats) -> Floats:
+    means: Floats = np.bincount(index, weights=values) / np.bincount(index) if len(values) else np.zeros(0)
+    return means
+
+
+def _widest(names: NDArray[np.str_], index: NDArray[np.intp], values: Floats) -> tuple[str, tuple[float, float]] | None:
+    if len(values) == 0:
+        return None
+    low, high = np.full(len(names), np.inf), np.full(len(names), -np.inf)
+    np.minimum.at(low, index, values)
+    np.maximum.at(high, index, values)
+    at = int(np.argmax(high - low))
+    return (str(names[at]), (float(low[at]), float(high[at]))) if high[at] > low[at] else None
+
+
+def _binomial_quantile(p: float, n: int, q: float) -> int:
+    """The smallest k with P(at most k of n) ≥ p, each a hit with chance q."""
+    return int(np.searchsorted(special.bdtr(np.arange(n + 1), n, q), p))
