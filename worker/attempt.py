@@ -15,7 +15,8 @@ from evalfarm.contracts.run import ModelRequest, Outcome, Trace, Trial
 from evalfarm.errors import EvalFarmError
 from evalfarm.prices import Prices
 from worker.cell import lay_out, open_cell
-from worker.codex_home import adapt, server_entry
+from worker.codex_home import adapt
+from worker.codex_plugin import server_entry
 from worker.harnesses import Ending, Notes, OpenAttempt, codex, direct, loop
 from worker.model_gateway import ModelGateway
 from worker.plugin_server import PluginServer

@@ -10,8 +10,6 @@ Paths and addresses inside are the cell's, which are the same in every attempt, 
 """
 
 import fcntl
-import json
-import os
 import shutil
 import sqlite3
 import subprocess
@@ -19,18 +17,15 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 from evalfarm.contracts.base import digest, digest_bytes
 from evalfarm.contracts.run import Isolation
 from evalfarm.contracts.suite import Plugin
-from evalfarm.errors import HarnessUnavailable, SuiteError
+from evalfarm.errors import HarnessUnavailable
 from worker.cell import CODEX_HOME_INSIDE, MODEL_URL_INSIDE, TOOLS_URL_INSIDE, codex_inside, environment, sealed
+from worker.codex_plugin import MARKETPLACE, PluginFile, as_json, plugin_files
 from worker.codex_runtime import Codex
 
-MARKETPLACE = "evalfarm"
-#: Seconds that Codex waits for the plugin's server. The gateway is up before Codex starts, so this is never reached.
-_STARTUP_TIMEOUT_S = 30
 #: Seconds that one step of building a home may take; each takes well under one.
 _STEP_TIMEOUT_S = 60
 #: The first message of the app server's protocol; its answer says that Codex has started.
@@ -63,16 +58,6 @@ enabled = true
 """
 
 
-def server_entry(plugin: Plugin) -> str:
-    """The name of the server under test in the plugin's `.mcp.json`; the model sees it as `mcp__<name>`."""
-    return plugin.server or plugin.name
-
-
-def mention(plugin: Plugin) -> str:
-    """What the product puts before a question when the user mentions the plugin."""
-    return f"[@{plugin.name}](plugin://{plugin.name}@{MARKETPLACE}) "
-
-
 def template_home(
     codex: Codex, version: str, plugin: Plugin, source: Path | None, *, isolation: Isolation, cache: Path
 ) -> Path:
@@ -98,53 +83,6 @@ def template_home(
     return ready
 
 
-class PluginFile(NamedTuple):
-    """One file of a plugin's folder."""
-
-    data: bytes
-    program: bool = False  #: can be run, as a skill's scripts are
-
-
-def plugin_files(plugin: Plugin, source: Path | None) -> dict[Path, PluginFile]:
-    """The plugin's folder as it goes into the marketplace, by relative path.
-
-    Of the author's own folder only the entry of the server under test is changed: its address, and what makes
-    Codex wait for it (`required`) and run its tools unasked. Raises SuiteError when there is no such entry.
-    """
-    entry = {
-        "type": "http",
-        "url": TOOLS_URL_INSIDE,
-        "required": True,
-        "default_tools_approval_mode": "approve",
-        "startup_timeout_sec": _STARTUP_TIMEOUT_S,
-    }
-    name = server_entry(plugin)
-    if source is None:
-        about = {"name": plugin.name, "version": plugin.version, "description": plugin.description}
-        return {
-            Path(".codex-plugin/plugin.json"): PluginFile(_json({**about, "mcpServers": "./.mcp.json"})),
-            Path(".mcp.json"): PluginFile(_json({"mcpServers": {name: entry}})),
-        }
-    files = {
-        path.relative_to(source): PluginFile(path.read_bytes(), os.access(path, os.X_OK))
-        for path in sorted(source.rglob("*"))
-        if path.is_file()
-    }
-    try:
-        described = json.loads(files[Path(".mcp.json")].data)
-        servers = described.get("mcpServers", described)
-        servers[name] = entry if name in servers else servers[name]
-        files[Path(".mcp.json")] = PluginFile(_json(described))
-        json.loads(files[Path(".codex-plugin/plugin.json")].data)
-    except (KeyError, ValueError, AttributeError) as error:
-        raise SuiteError(
-            f"folder {source.name!r} of plugin {plugin.name!r} does not describe a server {name!r}: {error!r}",
-            "it needs .codex-plugin/plugin.json, and a .mcp.json whose mcpServers holds that entry; "
-            "plugin.server names another one",
-        ) from error
-    return files
-
-
 def adapt(model_url: str, tools_url: str, home: Path) -> None:
     """Tell a cloned home its addresses, and its own, under `harness` isolation."""
     config = home / "config.toml"
@@ -168,7 +106,7 @@ def _build(codex: Codex, plugin: Plugin, files: Mapping[Path, PluginFile], isola
     }
     catalog = marketplace / ".agents/plugins/marketplace.json"
     catalog.parent.mkdir(parents=True)
-    catalog.write_bytes(_json(listing))
+    catalog.write_bytes(as_json(listing))
     inside = CODEX_HOME_INSIDE if isolation == "cell" else str(home)
     (home / "config.toml").write_text(_CONFIG.format(home=inside, plugin=plugin.name), encoding="utf-8")
     _codex(codex, home, isolation, "login", "--with-api-key", stdin="placeholder")
@@ -251,7 +189,3 @@ def _inside(
         yield [*sealed(codex, home, work), codex_inside(codex), *command], None
     finally:
         shutil.rmtree(work, ignore_errors=True)
-
-
-def _json(value: object) -> bytes:
-    return (json.dumps(value, indent=2) + os.linesep).encode()

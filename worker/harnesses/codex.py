@@ -27,7 +27,7 @@ from pydantic import JsonValue
 from evalfarm.contracts.run import ShellCommand, ToolCall
 from evalfarm.errors import HarnessUnavailable
 from worker.cell import Cell
-from worker.codex_home import mention, server_entry
+from worker.codex_plugin import mention, server_entry
 from worker.harnesses import FINISHED, Ending, OpenAttempt
 
 

@@ -1,0 +1,76 @@
+"""The plugin as Codex wants it: its folder with the server's entry pointed at the tool gateway, and its mention."""
+
+import json
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from evalfarm.contracts.suite import Plugin
+from evalfarm.errors import SuiteError
+from worker.cell import TOOLS_URL_INSIDE
+
+MARKETPLACE = "evalfarm"
+#: Seconds that Codex waits for the plugin's server. The gateway is up before Codex starts, so this is never reached.
+_STARTUP_TIMEOUT_S = 30
+
+
+def server_entry(plugin: Plugin) -> str:
+    """The name of the server under test in the plugin's `.mcp.json`; the model sees it as `mcp__<name>`."""
+    return plugin.server or plugin.name
+
+
+def mention(plugin: Plugin) -> str:
+    """What the product puts before a question when the user mentions the plugin."""
+    return f"[@{plugin.name}](plugin://{plugin.name}@{MARKETPLACE}) "
+
+
+class PluginFile(NamedTuple):
+    """One file of a plugin's folder."""
+
+    data: bytes
+    program: bool = False  #: can be run, as a skill's scripts are
+
+
+def plugin_files(plugin: Plugin, source: Path | None) -> dict[Path, PluginFile]:
+    """The plugin's folder as it goes into the marketplace, by relative path.
+
+    Of the author's own folder only the entry of the server under test is changed: its address, and what makes
+    Codex wait for it (`required`) and run its tools unasked. Raises SuiteError when there is no such entry.
+    """
+    entry = {
+        "type": "http",
+        "url": TOOLS_URL_INSIDE,
+        "required": True,
+        "default_tools_approval_mode": "approve",
+        "startup_timeout_sec": _STARTUP_TIMEOUT_S,
+    }
+    name = server_entry(plugin)
+    if source is None:
+        about = {"name": plugin.name, "version": plugin.version, "description": plugin.description}
+        return {
+            Path(".codex-plugin/plugin.json"): PluginFile(as_json({**about, "mcpServers": "./.mcp.json"})),
+            Path(".mcp.json"): PluginFile(as_json({"mcpServers": {name: entry}})),
+        }
+    files = {
+        path.relative_to(source): PluginFile(path.read_bytes(), os.access(path, os.X_OK))
+        for path in sorted(source.rglob("*"))
+        if path.is_file()
+    }
+    try:
+        described = json.loads(files[Path(".mcp.json")].data)
+        servers = described.get("mcpServers", described)
+        servers[name] = entry if name in servers else servers[name]
+        files[Path(".mcp.json")] = PluginFile(as_json(described))
+        json.loads(files[Path(".codex-plugin/plugin.json")].data)
+    except (KeyError, ValueError, AttributeError) as error:
+        raise SuiteError(
+            f"folder {source.name!r} of plugin {plugin.name!r} does not describe a server {name!r}: {error!r}",
+            "it needs .codex-plugin/plugin.json, and a .mcp.json whose mcpServers holds that entry; "
+            "plugin.server names another one",
+        ) from error
+    return files
+
+
+def as_json(value: object) -> bytes:
+    """A file of JSON as a person would read it."""
+    return (json.dumps(value, indent=2) + os.linesep).encode()
