@@ -41,6 +41,7 @@ docs: setup ## Write the generated reference pages again
 
 bench: setup ## Measure the farm against bare floors; prints ratios
 	@$(BIN)/python bench/codex_overhead.py
+	@$(BIN)/python bench/aggregate_rows.py
 
 simulate: setup ## Measure how often the intervals hold (minutes); writes docs/statistics-coverage.md
 	@$(BIN)/python -m bench.simulate docs/statistics-coverage.md

@@ -1,9 +1,10 @@
 """What the worker's tests share: a scripted provider, an MCP server in this process, plans, and a worker's station."""
 
 import asyncio
+import gc
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,6 +39,13 @@ USAGE = {
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture
+def sdk_leftovers() -> Iterator[None]:
+    """Has what the Codex SDK leaves to the garbage collector collected while the test's filters of warnings hold."""
+    yield
+    gc.collect()
 
 
 def command_line(process: int) -> bytes:

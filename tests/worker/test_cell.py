@@ -24,6 +24,7 @@ from worker.codex_runtime import Codex, find_codex
 pytestmark = [
     pytest.mark.anyio,
     pytest.mark.slow,
+    pytest.mark.usefixtures("sdk_leftovers"),
     # The SDK leaves its pipes to the app server for the garbage collector to close.
     pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning"),
 ]

@@ -1,3 +1,5 @@
+import asyncio
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,20 +20,27 @@ from worker.harnesses import OpenAttempt, codex
 pytestmark = [
     pytest.mark.anyio,
     pytest.mark.slow,
+    pytest.mark.usefixtures("sdk_leftovers"),
     # The SDK leaves its pipes to the app server for the garbage collector to close.
     pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning"),
+    # Nor does it wait for an app server that ended before it was asked to.
+    pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning"),
 ]
 
 
 @pytest.fixture
-def told(open_station: Any, planned: Any, suite: Any, shop_at: Any, servers: Path) -> Callable[..., Any]:
+def told(
+    open_station: Any, planned: Any, suite: Any, shop_at: Any, servers: Path, processes_of: Any, eventually: Any
+) -> Callable[..., Any]:
     """The trace of an attempt with real Codex over the shop, its model doing as each turn says."""
 
     async def run(*turns: str, model: str = "sim-careful", **more: Any) -> Trace:
         asked = {"simulation": {"policy": "obedient.py"}, "cases": [{"id": "told", "turns": list(turns)}], **more}
         async with open_station() as station, shop_at() as url:
             prepared, trial = planned(suite(server={"url": url}, **asked), "codex", model, folder=servers)
-            return await observe(station, prepared, trial, 1)
+            trace = await observe(station, prepared, trial, 1)
+            await eventually(lambda: processes_of(str(station.rooms)) == [])
+            return trace
 
     return run
 
@@ -172,7 +181,29 @@ async def test_a_codex_that_ends_at_once_did_not_start(open_shop: Any, attempt: 
     async with open_shop() as server:
         with pytest.raises(HarnessUnavailable) as caught:
             await codex.drive(attempt(server, harness="codex"), Cell(argv=("/bin/sh", "-c", "exit 1"), work="/"))
+    assert caught.value.message == "Codex did not start in its cell: it ended at once"
+
+
+async def test_a_codex_that_fails_as_it_starts_is_quoted(open_shop: Any, attempt: Any) -> None:
+    argv = ("/bin/sh", "-c", "read hello; echo no such option >&2; exit 1")
+    async with open_shop() as server:
+        with pytest.raises(HarnessUnavailable) as caught:
+            await codex.drive(attempt(server, harness="codex"), Cell(argv=argv, work="/"))
     assert caught.value.message.startswith("Codex did not start in its cell: ")
+    assert caught.value.message.endswith("no such option")
+
+
+async def test_an_attempt_that_is_called_off_while_codex_starts_leaves_no_process(
+    open_shop: Any, attempt: Any, processes_of: Any, eventually: Any
+) -> None:
+    mark = f"evalfarm-never-up-{os.getpid()}"
+    async with open_shop() as server:
+        cell = Cell(argv=("/bin/sh", "-c", f": {mark}; sleep 600; :"), work="/")
+        driving = asyncio.create_task(codex.drive(attempt(server, harness="codex"), cell))
+        await eventually(lambda: processes_of(mark))
+        driving.cancel()
+        await asyncio.wait((driving,))
+    assert (driving.cancelled(), processes_of(mark)) == (True, [])
 
 
 @pytest.mark.parametrize("harness", ["direct", "loop", "codex"])

@@ -5,9 +5,10 @@ question but the product's own mention of the plugin. The turn's stream is read 
 fails half-way still leaves all that was seen.
 """
 
+import asyncio
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from openai_codex import ApprovalMode, AsyncCodex, CodexConfig
@@ -30,6 +31,11 @@ from worker.cell import Cell
 from worker.codex_plugin import mention, server_entry
 from worker.harnesses import FINISHED, Ending, OpenAttempt
 
+#: Codex takes a third of a second to start.
+_START_TIMEOUT_S = 30.0
+#: What the SDK raises when Codex refuses, fails or is gone.
+_FAILURES = (CodexError, OSError, RuntimeError)
+
 
 async def drive(attempt: OpenAttempt, cell: Cell) -> Ending:
     """Ask the case's turns one after another in one thread.
@@ -43,7 +49,7 @@ async def drive(attempt: OpenAttempt, cell: Cell) -> Ending:
             thread = await codex.thread_start(
                 approval_mode=ApprovalMode.deny_all, cwd=cell.work, ephemeral=True, model=attempt.trial.arm.model
             )
-        except CodexError as error:
+        except _FAILURES as error:
             raise HarnessUnavailable(
                 f"Codex refused to start a thread: {error}", "the plugin's MCP server must be up"
             ) from error
@@ -56,7 +62,7 @@ async def drive(attempt: OpenAttempt, cell: Cell) -> Ending:
                     ending = _take(attempt, event)
                     if ending is not None and ending is not FINISHED:
                         return ending
-            except CodexError as error:
+            except _FAILURES as error:
                 return Ending("crashed", f"Codex ended in mid-turn: {error}")
             prefix = ""  # a user mentions the plugin once in a conversation
     return FINISHED
@@ -65,15 +71,26 @@ async def drive(attempt: OpenAttempt, cell: Cell) -> Ending:
 @asynccontextmanager
 async def _started(cell: Cell) -> AsyncIterator[AsyncCodex]:
     codex = AsyncCodex(CodexConfig(launch_args_override=cell.argv))
+    starting = asyncio.create_task(codex.__aenter__())
     try:
-        await codex.__aenter__()
-    except (CodexError, OSError, RuntimeError) as error:
-        raise HarnessUnavailable(
-            f"Codex did not start in its cell: {error}", "evalfarm doctor shows what works here"
-        ) from error
-    try:
+        try:
+            async with asyncio.timeout(_START_TIMEOUT_S):
+                await asyncio.shield(starting)
+        except _FAILURES as error:
+            told = "it ended at once" if isinstance(error, BrokenPipeError) else str(error) or "it does not answer"
+            raise HarnessUnavailable(
+                f"Codex did not start in its cell: {told}", "evalfarm doctor shows what works here"
+            ) from error
         yield codex
     finally:
+        await _close(codex)
+        if not starting.done():  # called off before Codex was up: what came up since is closed too
+            await asyncio.wait((starting,), timeout=_START_TIMEOUT_S)
+            await _close(codex)
+
+
+async def _close(codex: AsyncCodex) -> None:
+    with suppress(BrokenPipeError):  # of a Codex that has ended by itself
         await codex.close()
 
 
