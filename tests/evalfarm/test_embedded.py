@@ -102,8 +102,9 @@ def kept(url: str) -> object:
 
 def test_two_users_share_one_server_and_the_last_one_ends_it(home: Path, start_user: StartUser) -> None:
     one, two = start_user(), start_user()
-    assert url_of(one) == url_of(two) == f"unix://{home}/redis/redis.sock"
-    server = server_pid(f"unix://{home}/redis/redis.sock")
+    url = url_of(one)
+    assert url_of(two) == url
+    server = server_pid(url)
     keeper = keeper_pid(server)
     leave(one)
     assert is_running(server)
@@ -111,7 +112,7 @@ def test_two_users_share_one_server_and_the_last_one_ends_it(home: Path, start_u
     wait_until_all_ended(home)
     assert not is_running(server)
     assert not is_running(keeper)
-    assert not (home / "redis" / "redis.sock").exists()
+    assert not Path(url.removeprefix("unix://")).exists()
 
 
 def test_a_killed_user_is_a_user_that_left(home: Path, start_user: StartUser) -> None:

@@ -133,7 +133,8 @@ class Place:
         """Start a command."""
         environ = self.environ
         process = subprocess.Popen(
-            [sys.executable, "-m", "evalfarm", *words],
+            # Whoever starts the tests in the background has Ctrl-C ignored, and it would be so in here.
+            ["env", "--default-signal=INT", sys.executable, "-m", "evalfarm", *words],
             cwd=self.cwd,
             env=environ,
             stdin=subprocess.DEVNULL,

@@ -54,7 +54,8 @@ async def test_a_loop_attempt_against_the_simulated_model_is_whole(
     open_station: Any, planned: Any, suite: Any, shop_at: Any
 ) -> None:
     async with open_station() as station, shop_at() as url:
-        trace = await observe(station, *planned(suite(server={"url": url})), 1)
+        prepared, trial = planned(suite(server={"url": url}))
+        trace = await observe(station, prepared, trial, 1)
     assert gist(trace) == ("finished", None, ASKED, LOOKED, True)
     assert (trace.simulated, trace.cost_usd, trace.isolation, len(trace.requests)) == (True, 0.0, "cell", 2)
     assert {request.model for request in trace.requests} == {"sim-careful"}
@@ -166,7 +167,7 @@ async def test_a_server_that_was_there_and_went_away_is_no_verdict(
     async with open_station() as station:
         async with shop_at() as url:
             gone = planned(suite(server={"url": url, "startup_timeout_s": 2}), "direct")
-            assert (await observe(station, *gone, 1)).outcome == "finished"
+            assert (await observe(station, gone[0], gone[1], 1)).outcome == "finished"
         why = await failed(station, *gone)
     assert why is not None
     assert why.startswith(f"the plugin's MCP server ({url}) did not come up within 2 s: ")
@@ -206,8 +207,8 @@ async def test_on_a_providers_bad_day_every_attempt_ends_and_can_be_stored(
 
 
 def request(**figures: int | None) -> ModelRequest:
-    told = {"input_tokens": 1_000_000, "cached_tokens": 0, "output_tokens": 0, **figures}
-    return ModelRequest(started_s=0, latency_s=0, status=200, **told)  # type: ignore[arg-type]
+    told: dict[str, Any] = {"input_tokens": 1_000_000, "cached_tokens": 0, "output_tokens": 0, **figures}
+    return ModelRequest(started_s=0, latency_s=0, status=200, **told)
 
 
 @pytest.fixture

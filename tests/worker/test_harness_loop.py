@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from evalfarm.contracts.run import Turn
+from evalfarm.contracts.run import Outcome, Turn
 from worker.harnesses import FINISHED, Ending, OpenAttempt, loop
 
 pytestmark = pytest.mark.anyio
@@ -75,7 +75,13 @@ async def test_a_tool_is_described_as_its_server_describes_it(open_shop: Any) ->
 async def test_the_models_own_items_go_back_without_null_fields(
     open_shop: Any, attempt: Any, providing: Any, said: Any, response: Any, answers: Any
 ) -> None:
-    reasoning = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x9", "content": None}
+    reasoning: dict[str, Any] = {
+        "type": "reasoning",
+        "id": "rs_1",
+        "summary": [],
+        "encrypted_content": "x9",
+        "content": None,
+    }
     call = {
         "type": "function_call",
         "id": None,
@@ -232,7 +238,7 @@ async def test_a_request_that_fails_ends_the_attempt_and_the_gateway_knows_whose
     ("code", "outcome"), [("server_error", "infra_failed"), ("rate_limit_exceeded", "infra_failed"), ("x", "crashed")]
 )
 async def test_a_response_that_failed_is_no_empty_answer(
-    open_shop: Any, attempt: Any, providing: Any, said: Any, response: Any, code: str, outcome: str
+    open_shop: Any, attempt: Any, providing: Any, said: Any, response: Any, code: str, outcome: Outcome
 ) -> None:
     failed = response(status="failed", error={"code": code, "message": "Sorry."})
     async with open_shop() as server, providing(said(body=json.dumps(failed).encode())) as (upstream, _):

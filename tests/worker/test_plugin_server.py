@@ -142,7 +142,8 @@ async def test_a_server_that_dies_between_calls_is_known_to_be_gone(
 ) -> None:
     up = await start(Server(python="bare.py"))
     mark = (await value_of(up, "child"))["mark"]
-    kill_servers_beside(processes_of(mark)[0], processes_of("bare.py"))
+    orphans = await eventually(lambda: processes_of(mark))
+    kill_servers_beside(orphans[0], processes_of("bare.py"))
     await eventually(lambda: not processes_of(mark))
     await up.stop()
     assert await up.is_up() is False
@@ -168,7 +169,7 @@ async def test_when_a_server_is_stopped_nothing_that_it_started_lives_on(
 ) -> None:
     up = await start(Server(python="bare.py"))
     mark = (await value_of(up, "child"))["mark"]
-    assert processes_of(mark) != []
+    await eventually(lambda: processes_of(mark))
     await up.stop()
     await eventually(lambda: not processes_of(mark))
 

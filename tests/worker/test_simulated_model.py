@@ -36,7 +36,7 @@ from cases.policies import (
     slip_chance,
 )
 from evalfarm.contracts.suite import Simulation
-from worker.serving import serving
+from worker.serving import loopback, serving
 from worker.simulated_model import SEED_HEADER, simulated_app
 from worker.simulated_model.app import turn_draw
 from worker.simulated_model.request import parse
@@ -76,18 +76,15 @@ class FailsFirst:
 
 
 @asynccontextmanager
-async def served(folder: Path, policies: Mapping[str, Policy]) -> AsyncIterator[httpx2.AsyncClient]:
-    """An HTTP client of a real server on a unix socket."""
-    path = folder / "model.sock"
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(path))
-        listener.listen()
-        transport = httpx2.AsyncHTTPTransport(uds=str(path))
-        async with (
-            serving(simulated_app(policies, clock=lambda: 12.0, instance="one"), listener),
-            httpx2.AsyncClient(transport=transport, base_url="http://model/v1") as client,
-        ):
-            yield client
+async def served(policies: Mapping[str, Policy]) -> AsyncIterator[httpx2.AsyncClient]:
+    """An HTTP client of a real server on a loopback port."""
+    listener = loopback()
+    at = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+    async with (
+        serving(simulated_app(policies, clock=lambda: 12.0, instance="one"), listener),
+        httpx2.AsyncClient(base_url=at, trust_env=False) as client,
+    ):
+        yield client
 
 
 T = TypeVar("T")
@@ -97,8 +94,8 @@ def through_sdk(folder: Path, policy: Policy, use: Callable[[AsyncOpenAI], Await
     """What `use` makes of the openai SDK against the policy, under the model name `sim-test`."""
 
     async def run() -> T:
-        async with served(folder, {"sim-test": policy}) as http:
-            return await use(AsyncOpenAI(api_key="none", base_url="http://model/v1", http_client=http, max_retries=0))
+        async with served({"sim-test": policy}) as http:
+            return await use(AsyncOpenAI(api_key="none", base_url=str(http.base_url), http_client=http, max_retries=0))
 
     return asyncio.run(run())
 
@@ -112,7 +109,7 @@ async def ask(client: AsyncOpenAI, given: Any = "What is x?", seed: int = 0, **m
 
 def raw(folder: Path, send: Callable[[httpx2.AsyncClient], Awaitable[httpx2.Response]]) -> httpx2.Response:
     async def run() -> httpx2.Response:
-        async with served(folder, {"sim-test": Looker()}) as client:
+        async with served({"sim-test": Looker()}) as client:
             return await send(client)
 
     return asyncio.run(run())

@@ -73,20 +73,25 @@ async def _started(cell: Cell) -> AsyncIterator[AsyncCodex]:
     codex = AsyncCodex(CodexConfig(launch_args_override=cell.argv))
     starting = asyncio.create_task(codex.__aenter__())
     try:
-        try:
-            async with asyncio.timeout(_START_TIMEOUT_S):
-                await asyncio.shield(starting)
-        except _FAILURES as error:
-            told = "it ended at once" if isinstance(error, BrokenPipeError) else str(error) or "it does not answer"
+        await asyncio.wait((starting,), timeout=_START_TIMEOUT_S)
+        if not starting.done() or isinstance(starting.exception(), _FAILURES):
             raise HarnessUnavailable(
-                f"Codex did not start in its cell: {told}", "evalfarm doctor shows what works here"
-            ) from error
-        yield codex
+                f"Codex did not start in its cell: {_why_not_up(starting)}", "evalfarm doctor shows what works here"
+            )
+        yield starting.result()
     finally:
         await _close(codex)
-        if not starting.done():  # called off before Codex was up: what came up since is closed too
-            await asyncio.wait((starting,), timeout=_START_TIMEOUT_S)
-            await _close(codex)
+        # Where all was called off before Codex was up, it may have come up since: then that is closed too.
+        await asyncio.wait((starting,), timeout=_START_TIMEOUT_S)
+        await _close(codex)
+        _why_not_up(starting)  # asyncio complains of an exception that nobody asked for
+
+
+def _why_not_up(starting: "asyncio.Task[AsyncCodex]") -> str:
+    error = starting.exception() if starting.done() else None
+    if isinstance(error, BrokenPipeError):
+        return "it ended at once"
+    return str(error or f"it does not answer within {_START_TIMEOUT_S:g} s")
 
 
 async def _close(codex: AsyncCodex) -> None:
