@@ -185,7 +185,7 @@ async def test_a_codex_that_ends_at_once_did_not_start(open_shop: Any, attempt: 
 
 
 async def test_a_codex_that_fails_as_it_starts_is_no_verdict(open_shop: Any, attempt: Any) -> None:
-    argv = ("/bin/sh", "-c", "read hello; exit 1")
+    argv = ("/bin/sh", "-c", "read hello; echo no such luck >&2; exit 1")
     async with open_shop() as server:
         with pytest.raises(HarnessUnavailable) as caught:
             await codex.drive(attempt(server, harness="codex"), Cell(argv=argv, work="/"))

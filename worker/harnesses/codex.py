@@ -89,9 +89,9 @@ async def _started(cell: Cell) -> AsyncIterator[AsyncCodex]:
 
 def _why_not_up(starting: "asyncio.Task[AsyncCodex]") -> str:
     error = starting.exception() if starting.done() else None
-    if isinstance(error, BrokenPipeError):
-        return "it ended at once"
-    return str(error or f"it does not answer within {_START_TIMEOUT_S:g} s")
+    told = str(error or f"it does not answer within {_START_TIMEOUT_S:g} s")
+    # Which of the two it is depends on whether it ended before or after it was written to; neither says anything.
+    return "it ended at once" if isinstance(error, BrokenPipeError) or told.endswith("stderr_tail=") else told
 
 
 async def _close(codex: AsyncCodex) -> None:
