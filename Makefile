@@ -23,6 +23,7 @@ setup: $(READY) ## Install everything into .venv
 
 demo: setup ## Run the BLS suite at all three levels, three repeats, and report
 	@$(BIN)/evalfarm run bls --model sim-careful --repeats 3
+	@echo 'The commands above are in .venv/bin. In this shell: export PATH="$(CURDIR)/.venv/bin:$$PATH"'
 
 test: setup ## Run every test
 	@$(BIN)/python -m pytest -q -n 2 --dist worksteal

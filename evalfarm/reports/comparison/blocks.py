@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -91,12 +92,20 @@ def _drawn(block: Said | Grid | Listed) -> list[Text | Padding | Table]:
             return [_heading(title), *(Padding(Text(one_line(line)), (0, 0, 0, 2), expand=False) for line in lines)]
         case Grid(title, heads, rows, words):
             table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+            columns = list(zip(heads, *rows, strict=True))
+            longest = [
+                min(max(len(word) for text in column for word in text.split() or [""]), _LONGEST_WORD)
+                for column in columns
+            ]
+            whole = [max(map(len, column)) for column in columns]
+            # Words give way first, figures only where that is not enough; nothing is ever cut off.
+            figures_fit = sum(longest[:words]) + sum(whole[words:]) + 2 * len(heads) <= WIDTH
             for place, head in enumerate(heads):
-                if place < words:
-                    longest = max(len(word) for row in (heads, *rows) for word in row[place].split() or [""])
-                    table.add_column(head, overflow="fold", min_width=min(longest, _LONGEST_WORD))
-                else:
-                    table.add_column(head, justify="right", no_wrap=True)
+                figure = place >= words
+                justify: Literal["left", "right"] = "right" if figure else "left"
+                table.add_column(
+                    head, justify=justify, overflow="fold", min_width=longest[place], no_wrap=figure and figures_fit
+                )
             for row in rows:
                 table.add_row(*(Text(one_line(text)) for text in row))
             return [_heading(title), table]

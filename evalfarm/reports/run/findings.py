@@ -211,5 +211,7 @@ def next_commands(summary: RunSummary) -> tuple[Command, ...]:
     shown = [index for case in cases_to_look_at(summary) for index in trials_to_show(case)]
     if shown:
         commands.append(Command(f"evalfarm show {summary.run}/{shown[0]}", "what happened in that trial, step by step"))
-    commands.append(Command(f"evalfarm report {summary.run} --html", "this report as one page, with every trial"))
+    if len(summary.cells) > 1:
+        commands.append(Command(f"evalfarm compare {summary.run}", "its models, harnesses and variants, case by case"))
+    commands.append(Command(f"evalfarm report {summary.run} --html > report.html", "one page, with every trial"))
     return tuple(commands)

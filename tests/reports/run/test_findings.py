@@ -100,13 +100,15 @@ def test_cases_to_look_at_come_arm_by_arm_with_their_trials(summary: RunSummary,
 
 def test_the_next_commands_fit_the_run(summary: RunSummary, summarized: Summarized, results: list[Result]) -> None:
     run = summary.run
-    page = Command(f"evalfarm report {run} --html", "this report as one page, with every trial")
+    arms = Command(f"evalfarm compare {run}", "its models, harnesses and variants, case by case")
+    page = Command(f"evalfarm report {run} --html > report.html", "one page, with every trial")
     assert findings.next_commands(summary) == (
         Command(f"evalfarm resume {run}", "run what has not run yet"),
         Command(f"evalfarm show {run}/0", "what happened in that trial, step by step"),
+        arms,
         page,
     )
-    assert findings.next_commands(summarized(all_passed(results))) == (page,)
+    assert findings.next_commands(summarized(all_passed(results))) == (arms, page)
 
 
 def test_the_shakiest_arm_is_the_one_whose_reruns_disagree_most(summary: RunSummary) -> None:
