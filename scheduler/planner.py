@@ -47,6 +47,7 @@ def plan_run(
         for model in ((NO_MODEL,) if harness == "direct" else tuple(dict.fromkeys(axes.models)))
         for variant in dict.fromkeys(variants)
     )
+    _check_size(len(arms), len(chosen), axes.repeats)
     return Plan(
         run=run,
         suite=suite,
@@ -58,6 +59,19 @@ def plan_run(
         files=dict(files),
         executables=tuple(executables),
     )
+
+
+#: Trials of one plan: more than anyone waits for, and still 20 MB of Redis.
+MOST_TRIALS = 10_000_000
+
+
+def _check_size(arms: int, cases: int, repeats: int) -> None:
+    trials = arms * cases * repeats
+    if trials > MOST_TRIALS:
+        raise UsageError(
+            f"{repeats} repeats of {cases} cases in {arms} arms are {trials:,} trials; {MOST_TRIALS:,} is the most",
+            "ask for fewer repeats: `evalfarm power` says when more of them stop helping",
+        )
 
 
 def _check_axes(suite: Suite, axes: Axes, variants: Sequence[str]) -> None:

@@ -68,14 +68,17 @@ class _Observation:
         try:
             async with AsyncExitStack() as stack:
                 ground = await self._ground(stack)
-                ending = await self._drive_in_time(ground)
+                ending = self._outweighed(await self._drive_in_time(ground), ground.server)
+                if ending.outcome == "timed_out" and self.tools is not None and self.tools.lost:
+                    await self.station.drop(self.prepared, self.trial.arm.variant, ground.server)
         except EvalFarmError as error:
             ending = Ending("infra_failed", error.message)
-        return self._trace(self._outweighed(ending))
+        return self._trace(ending)
 
     async def _ground(self, stack: AsyncExitStack) -> _Ground:
         arm = self.trial.arm
-        server = await self.station.server(self.prepared, arm.variant, stack)
+        # A second attempt has a server of its own: what the first met may have been another attempt's doing.
+        server = await self.station.server(self.prepared, arm.variant, stack, alone=self.number > 1)
         upstream = None if arm.harness == "direct" else await self.station.upstream(self.prepared, arm.model)
         codex_home = None
         if arm.harness == "codex":
@@ -134,13 +137,19 @@ class _Observation:
         finally:
             shutil.rmtree(room, ignore_errors=True)
 
-    def _outweighed(self, ending: Ending) -> Ending:
+    def _outweighed(self, ending: Ending, server: PluginServer) -> Ending:
         """What the gateways know outweighs what the harness made of it: an outage is never the agent's failing."""
+        if self.tools is not None and self.tools.lost and server.shared:
+            told = "the plugin's server went away or did not answer while several attempts were using it"
+            return Ending("infra_failed", f"{told}; the next attempt gets one of its own")
         if self.model is not None and self.model.unseen:
             missing = ", ".join(self.model.unseen)
             return Ending("infra_failed", f"preflight: {self.trial.arm.harness} did not show the model {missing}")
         if self.model is not None and self.model.outage:
             return Ending("infra_failed", self.model.outage)
+        if ending.outcome in _CUT_OFF and self.model is not None and not self.model.answered:
+            met = self.model.requests[-1].error if self.model.requests else None
+            return Ending("infra_failed", f"no answer ever came from the model's provider: {met}") if met else ending
         return ending
 
     def _trace(self, ending: Ending) -> Trace:

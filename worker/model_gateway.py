@@ -62,6 +62,14 @@ class ModelGateway:
         self.unseen: tuple[str, ...] = ()  #: tools that the model was not shown
 
     @property
+    def answered(self) -> bool:
+        """Whether the provider ever gave something to go by: a response, or a refusal of this request."""
+        return any(
+            request.status is not None and request.status < 500 and (request.status >= 400 or request.error is None)
+            for request in self.requests
+        )
+
+    @property
     def simulated(self) -> bool:
         """Whether a simulated model answers."""
         return self._upstream.simulated
@@ -123,7 +131,7 @@ class ModelGateway:
         kept = {name: value for name, value in response.headers.items() if name.lower() not in _NOT_FORWARDED}
         status = response.status_code
         if status in _RETRIED:
-            reply = whole(status, kept, await _read_quietly(response))
+            reply = whole(status, kept, self._without_key(await _read_quietly(response)))
             raise TryAgain(f"HTTP {status}", status, reply, retry_after_s(response.headers))
         usage = UsageReader(streamed and status < 400)
         if streamed and status < 400:
@@ -133,7 +141,11 @@ class ModelGateway:
         except httpx2.HTTPError as error:
             what = f"the answer was cut short: {type(error).__name__}"
             raise TryAgain(what, status, refusal(502, what)) from error
+        data = self._without_key(data)
         usage.feed(data)
+        if status < 400 and path == "/responses" and not usage.is_response:
+            what = f"HTTP {status} without a response in it"
+            raise TryAgain(what, status, refusal(502, what))
         if status in _REFUSED:
             self.outage = f"{_REFUSED[status]} (HTTP {status})"
         self._note(tries, status=status, error=usage.error, usage=usage)
@@ -142,7 +154,8 @@ class ModelGateway:
     async def _stream(self, response: httpx2.Response, usage: UsageReader, tries: Tries) -> AsyncGenerator[bytes]:
         error: str | None = None
         try:
-            async for chunk in response.aiter_bytes():
+            async for received in response.aiter_bytes():
+                chunk = self._without_key(received)
                 usage.feed(chunk)
                 yield chunk
         except httpx2.HTTPError as cut:
@@ -153,6 +166,11 @@ class ModelGateway:
                 error = "the stream ended before the response was complete"
             self._note(tries, status=response.status_code, error=usage.error or error, usage=usage)
             await response.aclose()
+
+    def _without_key(self, data: bytes) -> bytes:
+        """Providers repeat a key that they refuse; it goes neither into a trace nor into a cell."""
+        key = self._upstream.headers.get("authorization", "").removeprefix("Bearer ").encode()
+        return data.replace(key, b"[the key]") if key else data
 
     def _note(self, tries: Tries, *, status: int | None, error: str | None, usage: UsageReader | None = None) -> None:
         seen = usage or UsageReader(False)

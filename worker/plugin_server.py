@@ -42,6 +42,7 @@ class PluginServer:
         self._log = log
         self._containment = containment
         self._client: Client | None = None
+        self._users = self._most_users = 0
         self._up = asyncio.Event()
         self._leave = asyncio.Event()
         self._holder: asyncio.Task[None] | None = None
@@ -85,6 +86,22 @@ class PluginServer:
                 f"the plugin's MCP server ({describe(server)}) offers no tools", "check what its tools/list answers"
             )
         return self
+
+    def take(self) -> None:
+        """An attempt begins to use it."""
+        self._users += 1
+        self._most_users = max(self._most_users, self._users)
+
+    def let_go(self) -> None:
+        """An attempt is done with it."""
+        self._users -= 1
+        if not self._users:
+            self._most_users = 0
+
+    @property
+    def shared(self) -> bool:
+        """Whether several attempts used it at once, so that what one does to it happens to the others."""
+        return self._most_users > 1
 
     async def is_up(self) -> bool:
         """Whether a call would reach the server: by its connection where evalfarm started it, else by asking it."""

@@ -118,9 +118,24 @@ class Station:
                 shutil.rmtree(building)
         return Prepared(plan, folder, key)
 
-    async def server(self, prepared: Prepared, variant: str, stack: AsyncExitStack) -> PluginServer:
-        """The variant's MCP server: this worker's own, or, when it keeps state, one that ends with `stack`."""
-        if prepared.plan.suite.server_of(variant).stateful:
+    async def server(
+        self, prepared: Prepared, variant: str, stack: AsyncExitStack, *, alone: bool = False
+    ) -> PluginServer:
+        """The variant's MCP server: this worker's own; when `alone` or keeping state, one that ends with `stack`."""
+        server = await self._server(prepared, variant, stack, alone=alone)
+        server.take()
+        stack.callback(server.let_go)
+        return server
+
+    async def drop(self, prepared: Prepared, variant: str, server: PluginServer) -> None:
+        """Stop a server that does not answer, so that the next attempt starts another."""
+        async with self._opening:
+            if self._servers.get((prepared.key, variant)) is server:
+                del self._servers[prepared.key, variant]
+                await server.stop()
+
+    async def _server(self, prepared: Prepared, variant: str, stack: AsyncExitStack, *, alone: bool) -> PluginServer:
+        if alone or prepared.plan.suite.server_of(variant).stateful:
             server = await self._start_server(prepared, variant)
             stack.push_async_callback(server.stop)
             return server

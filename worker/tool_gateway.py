@@ -5,6 +5,7 @@ cell reaches it over MCP's streamable HTTP. The face passes the server's tools o
 schemas, annotations, instructions), so a model sees what it would see without us.
 """
 
+import asyncio
 import json
 import time
 from typing import Any
@@ -31,6 +32,7 @@ class ToolGateway:
         self._started = started
         self.turn = 0
         self.calls: list[ToolCall] = []
+        self.lost = False  #: the server went away, or gave no answer until the attempt was over
 
     @property
     def tools(self) -> tuple[mcp_types.Tool, ...]:
@@ -53,7 +55,11 @@ class ToolGateway:
         try:
             result = _failed(f"the arguments hold {problem}") if problem else await self._server.call(name, arguments)
         except CALL_ERRORS as error:
+            self.lost = self.lost or isinstance(error, OSError) or "connection closed" in str(error).lower()
             result = _failed(f"{type(error).__name__}: {error}")
+        except asyncio.CancelledError:
+            self.lost = True
+            raise
         self.calls.append(
             ToolCall(
                 name=name,

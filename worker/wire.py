@@ -38,6 +38,11 @@ class UsageReader:
             self.complete = True
 
     @property
+    def is_response(self) -> bool:
+        """Whether what came is a response of the API, whatever is in it."""
+        return isinstance(self._response.get("output"), list)
+
+    @property
     def error(self) -> str | None:
         """What the provider said went wrong, if it did."""
         error = self._response.get("error")

@@ -16,7 +16,7 @@ PRODUCT = ("evalfarm", "cases", "scheduler", "worker", "graders")
 LARGEST_PICTURE = 250_000  #: bytes; a page must load on a slow line
 LONGEST_README = 150
 #: Commands that prose may name without what they act on.
-NEED_AN_ARGUMENT = {"run", "resume", "report", "show", "regrade"}
+NEED_AN_ARGUMENT = {"run", "resume", "report", "show", "regrade", "compare", "gate", "power", "aa", "analyze"}
 
 Documents = dict[str, Any]
 

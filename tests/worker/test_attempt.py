@@ -1,6 +1,8 @@
 import asyncio
 import json
 from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -231,3 +233,49 @@ def test_a_cost_is_unknown_as_soon_as_a_part_of_it_is_and_zero_only_where_nothin
     assert [cost_usd(prices, "m", asked), cost_usd(prices, "unheard-of", asked[:1]), cost_usd(prices, "m", ())] == [
         *(None, None, 0.0)
     ]
+
+
+def dying(suite: Any) -> Any:
+    """A suite over a server that one of its two cases brings down."""
+    cases = [{"id": "harmless", "direct": {"tool": "count"}}, {"id": "deadly", "direct": {"tool": "die"}}]
+    return suite(server={"python": "bare.py"}, cases=cases)
+
+
+async def test_what_one_case_does_to_a_server_is_no_verdict_on_another_that_uses_it(
+    open_station: Any, planned: Any, suite: Any, servers: Path
+) -> None:
+    async with open_station() as station, AsyncExitStack() as stack:
+        prepared, _ = planned(dying(suite), "direct", folder=servers)
+        deadly = next(t for t in map(prepared.plan.trial, range(2)) if t.case == "deadly")
+        await station.server(prepared, "plain", stack)  # as another attempt would hold it
+        first = await observe(station, prepared, deadly, 1)
+        second = await observe(station, prepared, deadly, 2)
+    assert (first.outcome, first.failure) == (
+        "infra_failed",
+        "the plugin's server went away or did not answer while several attempts were using it; "
+        "the next attempt gets one of its own",
+    )
+    assert (second.outcome, [call.name for call in second.served_calls]) == ("finished", ["die"])
+    assert second.served_calls[0].error is not None
+
+
+async def test_a_provider_that_answers_with_something_else_is_no_verdict(with_provider: Any, said: Any) -> None:
+    trace, asked = await with_provider(said(200, b"<html>Welcome</html>", NOW))
+    assert (trace.outcome, len(asked)) == ("infra_failed", 5)
+    assert (
+        trace.failure == f"the model's provider stayed unusable: {'; '.join(['HTTP 200 without a response in it'] * 5)}"
+    )
+
+
+async def test_a_provider_that_never_answers_is_no_verdict(with_provider: Any, said: Any) -> None:
+    trace, _ = await with_provider(replace(said(200, b"", NOW), held=True), attempt_timeout_s=0.5)
+    met = "the attempt ended before an answer came"
+    assert (trace.outcome, trace.failure) == ("infra_failed", f"no answer ever came from the model's provider: {met}")
+
+
+async def test_a_key_that_a_provider_repeats_stays_out_of_the_trace(with_provider: Any, said: Any) -> None:
+    told = json.dumps({"error": {"message": f"Incorrect API key provided: {KEY}"}}).encode()
+    trace, _ = await with_provider(said(401, told, NOW))
+    assert trace.outcome == "infra_failed"
+    assert trace.requests[0].error == "Incorrect API key provided: [the key]"
+    assert KEY not in trace.model_dump_json()

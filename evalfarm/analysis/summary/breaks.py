@@ -1,6 +1,7 @@
 """Which level breaks first: the same case read at direct, loop, codex names the layer at fault."""
 
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 
 from evalfarm.analysis.summary.tables import ArmName, Tables
 from evalfarm.contracts.run import NO_MODEL
@@ -34,7 +35,9 @@ def _readings(arms: Sequence[ArmName]) -> Iterator[tuple[tuple[str, str], list[A
 def _first_break(tables: Tables, case: str, reading: tuple[str, str], levels: Sequence[int]) -> FirstBreak:
     """`levels`: the cells of the case, level by level."""
     passed, decided = tables.counts["passed"], tables.decided
-    broken = next((cell for cell in levels if passed[cell] < decided[cell]), None)
+    # A level where nothing was decided proves nothing of the levels above it: the reading ends there.
+    read = list(takewhile(lambda cell: decided[cell] > 0, levels))
+    broken = next((cell for cell in read if passed[cell] < decided[cell]), None)
     reasons = [] if broken is None else [reason.text for reason in tables.reasons[broken] if reason.failed]
     harness = {cell: tables.arms[tables.arm[cell]].harness for cell in levels}
     return FirstBreak(

@@ -340,7 +340,7 @@ def test_reasons_come_once_and_the_most_frequent_first(
         (("passed", "passed", "passed"), None, {"direct": "1/1", "loop": "1/1", "codex": "1/1"}, None),
         (("failed", "passed", "failed"), "direct", {"direct": "0/1", "loop": "1/1", "codex": "0/1"}, "at direct"),
         (("passed", "failed", "failed"), "loop", {"direct": "1/1", "loop": "0/1", "codex": "0/1"}, "at loop"),
-        (("passed", "infra_failed", "failed"), "codex", {"direct": "1/1", "loop": "0/0", "codex": "0/1"}, "at codex"),
+        (("passed", "infra_failed", "failed"), None, {"direct": "1/1", "loop": "0/0", "codex": "0/1"}, None),
         (("passed", "passed", "inconclusive"), None, {"direct": "1/1", "loop": "1/1", "codex": "0/0"}, None),
     ],
 )
