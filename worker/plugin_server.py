@@ -6,6 +6,7 @@ in a PID namespace of its own, so that no child of it outlives the worker, howev
 """
 
 import asyncio
+import logging
 import shutil
 import sys
 from collections.abc import AsyncIterator, Mapping
@@ -31,6 +32,10 @@ CALL_ERRORS = (MCPError, OSError, RuntimeError, ValueError, TimeoutError)
 
 #: How much of a dead server's stderr goes into the message.
 _TAIL_CHARS = 600
+
+
+# A line on standard output that is no protocol is skipped; the library would print a traceback for each.
+logging.getLogger("mcp.client.stdio").setLevel(logging.CRITICAL)
 
 
 class PluginServer:

@@ -100,6 +100,13 @@ def test_a_level_that_a_case_has_no_form_for_is_left_out_by_default(suite: Suite
         ),
         (
             UsageError,
+            Axes(models=("m",), repeats=10**9),
+            CASES,
+            "1000000000 repeats of 3 cases in 6 arms are 18,000,000,000 trials; 10,000,000 is the most",
+            "ask for fewer repeats: `evalfarm power` says when more of them stop helping",
+        ),
+        (
+            UsageError,
             Axes(models=("m",), repeats=0),
             CASES,
             "0 repeats plan nothing",
