@@ -52,6 +52,7 @@ class Cell:
 
     argv: tuple[str, ...]
     work: str  #: the work folder as the harness sees it
+    home: Path | None = None  #: the cloned Codex home, as the worker sees it
 
 
 def sealed(codex: Codex, home: Path, work: Path, *, doors: Path | None = None) -> tuple[str, ...]:
@@ -135,7 +136,7 @@ async def open_cell(
             (room / "tmp").mkdir()
             env = environment(str(room), str(home)) | {"TMPDIR": str(room / "tmp")}
             command = ("/usr/bin/env", "-i", *(f"{name}={value}" for name, value in env.items()), str(codex.binary))
-            yield Cell(argv=(*command, "app-server"), work=str(work))
+            yield Cell(argv=(*command, "app-server"), work=str(work), home=home)
             return
         doors = room / "doors.sock"
         listener = socket.socket(socket.AF_UNIX)
@@ -145,7 +146,11 @@ async def open_cell(
         listener.setblocking(False)
         opening = asyncio.create_task(_open_doors(listener, doors, stack, apps))
         stack.callback(opening.cancel)
-        yield Cell(argv=(*sealed(codex, home, work, doors=doors), codex_inside(codex), "app-server"), work=WORK_INSIDE)
+        yield Cell(
+            argv=(*sealed(codex, home, work, doors=doors), codex_inside(codex), "app-server"),
+            work=WORK_INSIDE,
+            home=home,
+        )
 
 
 async def _open_doors(listener: socket.socket, path: Path, stack: AsyncExitStack, apps: Apps) -> None:

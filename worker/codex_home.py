@@ -32,19 +32,11 @@ _STEP_TIMEOUT_S = 60
 _HELLO = b'{"id":0,"method":"initialize","params":{"clientInfo":{"name":"evalfarm","version":"1"}}}\n'
 
 
-#: The product's defaults but for where the model is, no web search, and two files that the agent's shell may not
-#: read. The rest of the home stays readable: the agent has to read the plugin's skills there.
+#: The product's defaults but for where the model is, and no web search. The harness takes this file and the
+#: placeholder key away before the model's first word; a permission profile that hid them would cost 60 ms a trial.
 _CONFIG = f"""\
 openai_base_url = "{MODEL_URL_INSIDE}"
 web_search = "disabled"
-default_permissions = "eval"
-
-[permissions.eval]
-extends = ":read-only"
-
-[permissions.eval.filesystem]
-"{{home}}/config.toml" = "deny"
-"{{home}}/auth.json" = "deny"
 
 [shell_environment_policy]
 inherit = "core"
@@ -68,7 +60,7 @@ def template_home(
     """
     files = plugin_files(plugin, source)
     contents = {str(path): [digest_bytes(file.data), file.program] for path, file in files.items()}
-    key = digest({"codex": version, "plugin": plugin.name, "files": contents, "isolation": isolation, "layout": 3})
+    key = digest({"codex": version, "plugin": plugin.name, "files": contents, "isolation": isolation, "layout": 4})
     ready = cache / key.removeprefix("sha256:")[:24]
     if ready.is_dir():
         return ready

@@ -53,6 +53,9 @@ async def drive(attempt: OpenAttempt, cell: Cell) -> Ending:
             raise HarnessUnavailable(
                 f"Codex refused to start a thread: {error}", "the plugin's MCP server must be up"
             ) from error
+        if cell.home is not None:  # read by now, and nothing that the agent's shell need see
+            for name in ("config.toml", "auth.json"):
+                (cell.home / name).unlink(missing_ok=True)
         prefix = mention(attempt.suite.plugin)
         for query in attempt.case.turns:
             attempt.tools.turn = attempt.notes.ask(query)
