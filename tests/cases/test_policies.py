@@ -521,11 +521,11 @@ def test_a_probe_says_that_it_got_through_where_it_does(tmp_path: Path, name: st
         "home/auth.json": '{"OPENAI_API_KEY": "sk-planted-for-this-very-test"}',
         "suite/suite.yaml": "cases:\n",
         "repository/pyproject.toml": "",
-        "rooms/one/work/x": "",
-        "rooms/two/work/x": "",
     }.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text)
+    for room in ("one", "two"):
+        (tmp_path / "rooms" / room / "work").mkdir(parents=True)
     places = {"home": "/home/agent/.codex", "suite": "/suite", "repository": "/repository", "rooms": "/rooms"}
     mounts = [word for at, inside in places.items() for word in ("--ro-bind", str(tmp_path / at), inside)]
     planted = ["--setenv", "EVALFARM_STORE_TOKEN", "planted", "--cap-add", "CAP_NET_ADMIN"]

@@ -1,6 +1,6 @@
 """A real Valkey, a real queue, a store in memory, and a plan small enough to be seen whole."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -10,27 +10,13 @@ from evalfarm.broker import App, make_app
 from evalfarm.contracts.run import Arm, Manifest, Plan, Trial
 from evalfarm.contracts.suite import Case, DirectCall, Expectation, Plugin, Server, Suite, Variant
 from evalfarm.contracts.verdict import Label, Result, Verdict
-from evalfarm.embedded import embedded_redis
-from evalfarm.runstate import BACKOFF_S, MAX_ATTEMPTS, Ledger, connect
+from evalfarm.runstate import BACKOFF_S, MAX_ATTEMPTS, Ledger
 from evalfarm.store import Store
 from scheduler.planner import Measured, manifest_of
 from scheduler.runs import Scheduler
 
 DISPATCH_S = 60.0
 LEASE_S = 60.0
-
-
-@pytest.fixture(scope="session")
-def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with embedded_redis(tmp_path_factory.mktemp("home")) as url:
-        yield url
-
-
-@pytest.fixture
-def client(redis_url: str) -> Iterator[redis.Redis]:
-    with connect(redis_url) as client:
-        client.flushall()
-        yield client
 
 
 @pytest.fixture

@@ -90,7 +90,7 @@ async def served(policies: Mapping[str, Policy]) -> AsyncIterator[httpx2.AsyncCl
 T = TypeVar("T")
 
 
-def through_sdk(folder: Path, policy: Policy, use: Callable[[AsyncOpenAI], Awaitable[T]]) -> T:
+def through_sdk(policy: Policy, use: Callable[[AsyncOpenAI], Awaitable[T]]) -> T:
     """What `use` makes of the openai SDK against the policy, under the model name `sim-test`."""
 
     async def run() -> T:
@@ -107,7 +107,7 @@ async def ask(client: AsyncOpenAI, given: Any = "What is x?", seed: int = 0, **m
     return response
 
 
-def raw(folder: Path, send: Callable[[httpx2.AsyncClient], Awaitable[httpx2.Response]]) -> httpx2.Response:
+def raw(send: Callable[[httpx2.AsyncClient], Awaitable[httpx2.Response]]) -> httpx2.Response:
     async def run() -> httpx2.Response:
         async with served({"sim-test": Looker()}) as client:
             return await send(client)
@@ -115,8 +115,8 @@ def raw(folder: Path, send: Callable[[httpx2.AsyncClient], Awaitable[httpx2.Resp
     return asyncio.run(run())
 
 
-def test_a_whole_response_is_what_the_sdk_expects(tmp_path: Path) -> None:
-    response = through_sdk(tmp_path, Looker(), ask)
+def test_a_whole_response_is_what_the_sdk_expects() -> None:
+    response = through_sdk(Looker(), ask)
     assert response.to_dict() == {
         "id": "resp_0_one_1",
         "object": "response",
@@ -152,7 +152,7 @@ def test_a_whole_response_is_what_the_sdk_expects(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("policy", [Looker(), Fixed(Answer("A text that is longer than one delta of the stream."))])
-def test_a_stream_adds_up_to_the_whole_response(tmp_path: Path, policy: Policy) -> None:
+def test_a_stream_adds_up_to_the_whole_response(policy: Policy) -> None:
     async def both(client: AsyncOpenAI) -> tuple[Response, Response, list[str]]:
         whole = await ask(client, tools=[])
         kinds: list[str] = []
@@ -161,7 +161,7 @@ def test_a_stream_adds_up_to_the_whole_response(tmp_path: Path, policy: Policy) 
                 kinds.append(event.type)
             return whole, await stream.get_final_response(), kinds
 
-    whole, streamed, kinds = through_sdk(tmp_path, policy, both)
+    whole, streamed, kinds = through_sdk(policy, both)
     assert streamed.id == "resp_0_one_2"
     assert [item.type for item in streamed.output] == [item.type for item in whole.output]
     assert streamed.output_text == whole.output_text
@@ -172,7 +172,7 @@ def test_a_stream_adds_up_to_the_whole_response(tmp_path: Path, policy: Policy) 
     assert any(kind.endswith(".delta") for kind in kinds)
 
 
-def test_a_conversation_can_be_sent_back_and_goes_on(tmp_path: Path) -> None:
+def test_a_conversation_can_be_sent_back_and_goes_on() -> None:
     looker = Looker()
 
     async def converse(client: AsyncOpenAI) -> list[Response]:
@@ -187,7 +187,7 @@ def test_a_conversation_can_be_sent_back_and_goes_on(tmp_path: Path) -> None:
         items += [item.to_dict() for item in second.output] + [{"role": "user", "content": "And y?"}]
         return [first, second, await ask(client, items, instructions="Be kind.")]
 
-    responses = through_sdk(tmp_path, looker, converse)
+    responses = through_sdk(looker, converse)
     results = (
         SeenResult("look", {"at": "What is x?"}, "number 0"),
         SeenResult("look", "{not json", "number 1"),
@@ -245,16 +245,16 @@ def test_a_request_of_codex_is_seen_as_its_model_sees_it() -> None:
     assert request.streamed is True
 
 
-def test_a_call_is_made_in_the_namespace_in_which_its_tool_was_shown(tmp_path: Path) -> None:
+def test_a_call_is_made_in_the_namespace_in_which_its_tool_was_shown() -> None:
     body = {**CODEX_REQUEST, "stream": False}
-    response = raw(tmp_path, lambda client: client.post("/responses", json=body)).json()
+    response = raw(lambda client: client.post("/responses", json=body)).json()
     assert [(item["name"], item["namespace"]) for item in response["output"]] == [("look", "mcp__Shop")] * 2
 
 
-def test_a_compressed_request_is_read(tmp_path: Path) -> None:
+def test_a_compressed_request_is_read() -> None:
     body = zstandard.compress(json.dumps({"model": "sim-test", "input": "What is x?"}).encode())
     headers = {"content-encoding": "zstd"}
-    response = raw(tmp_path, lambda client: client.post("/responses", content=body, headers=headers))
+    response = raw(lambda client: client.post("/responses", content=body, headers=headers))
     assert (response.status_code, response.json()["model"]) == (200, "sim-test")
 
 
@@ -268,10 +268,8 @@ def test_a_compressed_request_is_read(tmp_path: Path) -> None:
         (b"{}", {SEED_HEADER: "x"}, "invalid literal for int() with base 10: 'x'"),
     ],
 )
-def test_a_request_that_cannot_be_read_is_refused(
-    tmp_path: Path, content: bytes, headers: dict[str, str], message: str
-) -> None:
-    response = raw(tmp_path, lambda client: client.post("/responses", content=content, headers=headers))
+def test_a_request_that_cannot_be_read_is_refused(content: bytes, headers: dict[str, str], message: str) -> None:
+    response = raw(lambda client: client.post("/responses", content=content, headers=headers))
     error = {
         "message": f"Invalid request: {message}",
         "type": "invalid_request_error",
@@ -281,20 +279,20 @@ def test_a_request_that_cannot_be_read_is_refused(
     assert (response.status_code, response.json()) == (400, {"error": error})
 
 
-def test_a_body_that_is_no_zstd_is_refused(tmp_path: Path) -> None:
+def test_a_body_that_is_no_zstd_is_refused() -> None:
     headers = {"content-encoding": "zstd"}
-    response = raw(tmp_path, lambda client: client.post("/responses", content=b"{}", headers=headers))
+    response = raw(lambda client: client.post("/responses", content=b"{}", headers=headers))
     assert response.status_code == 400
     assert response.json()["error"]["message"].startswith("Invalid request: the body is no zstd stream: ")
 
 
-def test_an_unknown_model_is_not_found(tmp_path: Path) -> None:
+def test_an_unknown_model_is_not_found() -> None:
     async def ask_another(client: AsyncOpenAI) -> openai.NotFoundError:
         with pytest.raises(openai.NotFoundError) as caught:
             await ask(client, model="sim-perfect")
         return caught.value
 
-    error = through_sdk(tmp_path, Looker(), ask_another)
+    error = through_sdk(Looker(), ask_another)
     assert error.body == {
         "message": "The model 'sim-perfect' does not exist or you do not have access to it.",
         "type": "invalid_request_error",
@@ -303,50 +301,50 @@ def test_an_unknown_model_is_not_found(tmp_path: Path) -> None:
     }
 
 
-def test_the_models_are_listed(tmp_path: Path) -> None:
+def test_the_models_are_listed() -> None:
     async def names(client: AsyncOpenAI) -> list[str]:
         return [model.id async for model in client.models.list()]
 
-    assert through_sdk(tmp_path, Looker(), names) == ["sim-test"]
+    assert through_sdk(Looker(), names) == ["sim-test"]
 
 
-def test_a_websocket_handshake_is_refused_with_upgrade_required(tmp_path: Path) -> None:
+def test_a_websocket_handshake_is_refused_with_upgrade_required() -> None:
     headers = {
         "connection": "Upgrade",
         "upgrade": "websocket",
         "sec-websocket-version": "13",
         "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
     }
-    assert raw(tmp_path, lambda client: client.get("/responses", headers=headers)).status_code == 426
+    assert raw(lambda client: client.get("/responses", headers=headers)).status_code == 426
 
 
-def test_no_two_responses_share_an_id(tmp_path: Path) -> None:
+def test_no_two_responses_share_an_id() -> None:
     async def repeat(client: AsyncOpenAI) -> list[str]:
         return [(await ask(client, seed=seed)).id for seed in (5, 5, 2**63 - 1)]
 
-    assert through_sdk(tmp_path, Looker(), repeat) == ["resp_5_one_1", "resp_5_one_2", "resp_7fffffffffffffff_one_3"]
+    assert through_sdk(Looker(), repeat) == ["resp_5_one_1", "resp_5_one_2", "resp_7fffffffffffffff_one_3"]
 
 
-def test_a_rate_limit_says_when_to_come_back(tmp_path: Path) -> None:
+def test_a_rate_limit_says_when_to_come_back() -> None:
     async def hurry(client: AsyncOpenAI) -> openai.RateLimitError:
         with pytest.raises(openai.RateLimitError) as caught:
             await ask(client)
         return caught.value
 
-    error = through_sdk(tmp_path, Fixed(Fault(429, retry_after_s=1.0)), hurry)
+    error = through_sdk(Fixed(Fault(429, retry_after_s=1.0)), hurry)
     assert (error.response.headers["retry-after"], error.code) == ("1", "rate_limit_exceeded")
 
 
-def test_a_server_error_is_one(tmp_path: Path) -> None:
+def test_a_server_error_is_one() -> None:
     async def fail(client: AsyncOpenAI) -> int:
         with pytest.raises(openai.InternalServerError) as caught:
             await ask(client)
         return caught.value.status_code
 
-    assert through_sdk(tmp_path, Fixed(Fault(500)), fail) == 500
+    assert through_sdk(Fixed(Fault(500)), fail) == 500
 
 
-def test_a_cut_stream_ends_half_way(tmp_path: Path) -> None:
+def test_a_cut_stream_ends_half_way() -> None:
     async def listen(client: AsyncOpenAI) -> list[str]:
         kinds: list[str] = []
         try:
@@ -356,22 +354,22 @@ def test_a_cut_stream_ends_half_way(tmp_path: Path) -> None:
             return kinds
         raise AssertionError("the stream ended as if it were whole")
 
-    kinds = through_sdk(tmp_path, Fixed(Fault(cut=True)), listen)
+    kinds = through_sdk(Fixed(Fault(cut=True)), listen)
     assert kinds[:3] == ["response.created", "response.in_progress", "response.output_item.added"]
     assert "response.output_text.delta" in kinds
     assert "response.output_item.done" not in kinds
 
 
-def test_a_cut_response_ends_half_way(tmp_path: Path) -> None:
+def test_a_cut_response_ends_half_way() -> None:
     async def fail(client: AsyncOpenAI) -> str:
         with pytest.raises(openai.APIConnectionError) as caught:
             await ask(client)
         return type(caught.value.__cause__).__name__
 
-    assert through_sdk(tmp_path, Fixed(Fault(cut=True)), fail) == "RemoteProtocolError"
+    assert through_sdk(Fixed(Fault(cut=True)), fail) == "RemoteProtocolError"
 
 
-def test_a_failed_request_that_is_sent_again_counts_its_tries_until_it_is_answered(tmp_path: Path) -> None:
+def test_a_failed_request_that_is_sent_again_counts_its_tries_until_it_is_answered() -> None:
     async def insist(client: AsyncOpenAI) -> list[str]:
         said = []
         for seed in (1, 1, 2, 1, 1):
@@ -381,31 +379,30 @@ def test_a_failed_request_that_is_sent_again_counts_its_tries_until_it_is_answer
                 said.append("failed")
         return said
 
-    assert through_sdk(tmp_path, FailsFirst(), insist) == ["failed", "failed", "failed", "after 2 failures", "failed"]
+    assert through_sdk(FailsFirst(), insist) == ["failed", "failed", "failed", "after 2 failures", "failed"]
 
 
-def test_a_delayed_move_is_sent_late(tmp_path: Path) -> None:
+def test_a_delayed_move_is_sent_late() -> None:
     async def wait(client: AsyncOpenAI) -> float:
         started = time.monotonic()
         await ask(client)
         return time.monotonic() - started
 
-    assert through_sdk(tmp_path, Fixed(Answer("late", delay_s=0.05)), wait) >= 0.05
+    assert through_sdk(Fixed(Answer("late", delay_s=0.05)), wait) >= 0.05
 
 
-def slips(folder: Path, question: str, seeds: range) -> list[bool]:
+def slips(question: str, seeds: range) -> list[bool]:
     """Whether `sim-flaky` slips on the question, per seed, over a bare loop's first request."""
 
     async def all_of_them(client: AsyncOpenAI) -> list[bool]:
         return [(await ask(client, question, seed)).output_text != "" for seed in seeds]
 
-    return through_sdk(folder, Flaky(Looker()), all_of_them)
+    return through_sdk(Flaky(Looker()), all_of_them)
 
 
-def test_the_same_seed_slips_the_same_way_and_repeats_differ(tmp_path: Path) -> None:
+def test_the_same_seed_slips_the_same_way_and_repeats_differ() -> None:
     question = next(text for number in range(99) if slip_chance(text := f"What is x{number}?") > 0.4)
-    (tmp_path / "again").mkdir()
-    first, again = slips(tmp_path, question, range(60)), slips(tmp_path / "again", question, range(60))
+    first, again = slips(question, range(60)), slips(question, range(60))
     assert first == again
     assert 10 < sum(first) < 50
 
