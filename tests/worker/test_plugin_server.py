@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -153,8 +154,10 @@ def kill_servers_beside(orphan: int, servers: list[int]) -> None:
     """Kill those servers that share a PID namespace with a process that one of them started."""
     namespace = os.readlink(f"/proc/{orphan}/ns/pid")
     for server in servers:
-        if os.readlink(f"/proc/{server}/ns/pid") == namespace:
-            os.kill(server, signal.SIGKILL)
+        # Servers of tests that run beside this one come and go.
+        with suppress(FileNotFoundError, ProcessLookupError):
+            if os.readlink(f"/proc/{server}/ns/pid") == namespace:
+                os.kill(server, signal.SIGKILL)
 
 
 async def test_a_server_behind_an_address_is_up_while_it_answers(open_shop: Any) -> None:

@@ -6,6 +6,7 @@ fails half-way still leaves all that was seen.
 """
 
 import asyncio
+import os
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -73,7 +74,10 @@ async def drive(attempt: OpenAttempt, cell: Cell) -> Ending:
 
 @asynccontextmanager
 async def _started(cell: Cell) -> AsyncIterator[AsyncCodex]:
-    codex = AsyncCodex(CodexConfig(launch_args_override=cell.argv))
+    # The library hands on this process's environment, keys and all; until `env -i` has cleared it, anyone who may read
+    # /proc would find them there.
+    nothing = dict.fromkeys(os.environ, "")
+    codex = AsyncCodex(CodexConfig(launch_args_override=cell.argv, env=nothing))
     starting = asyncio.create_task(codex.__aenter__())
     try:
         await asyncio.wait((starting,), timeout=_START_TIMEOUT_S)
