@@ -39,9 +39,9 @@ from evalfarm.store import Store
 from graders.grade import result_of
 from scheduler.planner import Axes, Measured, manifest_of, plan_run
 from worker.attempt import observe
-from worker.cell import CODEX_HOME_INSIDE, MODEL_URL_INSIDE, TOOLS_URL_INSIDE, environment
-from worker.codex_plugin import mention
-from worker.serving import loopback, serving
+from worker.cell.cell import CODEX_HOME_INSIDE, MODEL_URL_INSIDE, TOOLS_URL_INSIDE, environment
+from worker.cell.codex_plugin import mention
+from worker.gateways.serving import loopback, serving
 from worker.simulated_model import simulated_app
 from worker.station import Prepared, Station, policies_of
 

@@ -14,15 +14,15 @@ from typing import assert_never
 from evalfarm.contracts.run import ModelRequest, Outcome, Trace, Trial
 from evalfarm.errors import EvalFarmError
 from evalfarm.prices import Prices
-from worker.cell import lay_out, open_cell
-from worker.codex_home import adapt
-from worker.codex_plugin import server_entry
+from worker.cell.cell import lay_out, open_cell
+from worker.cell.codex_home import adapt
+from worker.cell.codex_plugin import server_entry
+from worker.gateways.model_gateway import ModelGateway
+from worker.gateways.tool_gateway import ToolGateway
+from worker.gateways.upstreams import Upstream
 from worker.harnesses import Ending, Notes, OpenAttempt, codex, direct, loop
-from worker.model_gateway import ModelGateway
 from worker.plugin_server import PluginServer
 from worker.station import Prepared, Station
-from worker.tool_gateway import ToolGateway
-from worker.upstreams import Upstream
 from worker.witnesses import compare
 
 #: Endings in mid-turn: the harness's account may lack its last calls without contradicting the gateway's.

@@ -11,8 +11,8 @@ from pathlib import Path
 from evalfarm.contracts.base import digest
 from evalfarm.contracts.run import Isolation
 from evalfarm.contracts.suite import Suite
-from worker.cell import containment
-from worker.codex_runtime import Codex
+from worker.cell.cell import containment
+from worker.cell.codex_runtime import Codex
 from worker.plugin_server import PluginServer
 
 #: The libraries whose version can move a result.

@@ -23,11 +23,11 @@ from evalfarm.errors import InfrastructureError, UsageError
 from evalfarm.prices import Prices, load_prices
 from evalfarm.settings import Settings
 from evalfarm.store import Store
-from worker.cell import check_isolation, containment
-from worker.codex_home import template_home
-from worker.codex_runtime import Codex, codex_version, find_codex
+from worker.cell.cell import check_isolation, containment
+from worker.cell.codex_home import template_home
+from worker.cell.codex_runtime import Codex, codex_version, find_codex
+from worker.gateways.upstreams import Upstream, is_simulated, provider, simulated
 from worker.plugin_server import PluginServer
-from worker.upstreams import Upstream, is_simulated, provider, simulated
 
 _LOCK = ".lock"
 

@@ -18,8 +18,8 @@ from evalfarm.errors import EvalFarmError, ExitCode, InfrastructureError
 from evalfarm.runstate import check_server
 from evalfarm.settings import Settings, load_settings, public_url
 from evalfarm.store import Store
-from worker.cell import check_isolation
-from worker.codex_runtime import codex_version, find_codex
+from worker.cell.cell import check_isolation
+from worker.cell.codex_runtime import codex_version, find_codex
 from worker.inspection import library_versions
 
 #: A run of a shipped suite keeps a few megabytes; below this a larger one may end half-way.

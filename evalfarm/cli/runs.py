@@ -17,8 +17,8 @@ from evalfarm.prices import load_prices
 from evalfarm.settings import Settings, environment, load_settings
 from graders.grade import grader_digest
 from scheduler.planner import Axes, Measured, manifest_of, plan_run
-from worker.cell import check_isolation
-from worker.codex_runtime import codex_version, find_codex
+from worker.cell.cell import check_isolation
+from worker.cell.codex_runtime import codex_version, find_codex
 from worker.inspection import library_versions, list_servers
 from worker.station import policies_of
 

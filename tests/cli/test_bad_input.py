@@ -9,8 +9,8 @@ import pytest
 
 from evalfarm.contracts.suite import Case
 from evalfarm.errors import ExitCode, IsolationUnavailable
-from worker.cell import check_isolation
-from worker.codex_runtime import Codex
+from worker.cell.cell import check_isolation
+from worker.cell.codex_runtime import Codex
 
 Run = Callable[..., Any]
 USAGE, INFRASTRUCTURE = int(ExitCode.USAGE), int(ExitCode.INFRASTRUCTURE)

@@ -20,13 +20,13 @@ from evalfarm.contracts.run import NO_MODEL, Arm, Plan, Trial
 from evalfarm.contracts.suite import Server, Suite
 from evalfarm.settings import load_settings
 from evalfarm.store import Store
+from worker.gateways.model_gateway import ModelGateway
+from worker.gateways.serving import loopback, serving
+from worker.gateways.tool_gateway import ToolGateway
+from worker.gateways.upstreams import Upstream
 from worker.harnesses import OpenAttempt
-from worker.model_gateway import ModelGateway
 from worker.plugin_server import PluginServer
-from worker.serving import loopback, serving
 from worker.station import Prepared, Station
-from worker.tool_gateway import ToolGateway
-from worker.upstreams import Upstream
 
 USAGE = {
     "input_tokens": 100,

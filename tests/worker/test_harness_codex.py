@@ -13,8 +13,8 @@ from evalfarm.contracts.run import Trace
 from evalfarm.errors import HarnessUnavailable
 from graders.grade import result_of
 from worker.attempt import observe
-from worker.cell import Cell, lay_out, open_cell
-from worker.codex_home import adapt
+from worker.cell.cell import Cell, lay_out, open_cell
+from worker.cell.codex_home import adapt
 from worker.harnesses import OpenAttempt, codex
 
 pytestmark = [

@@ -13,11 +13,11 @@ from mcp.shared.exceptions import MCPError
 
 from evalfarm.contracts.suite import Server
 from evalfarm.errors import ServerUnavailable
-from worker.cell import containment
-from worker.codex_runtime import find_codex
+from worker.cell.cell import containment
+from worker.cell.codex_runtime import find_codex
+from worker.gateways.serving import loopback
+from worker.gateways.tool_gateway import result_value
 from worker.plugin_server import PluginServer, command_of, describe
-from worker.serving import loopback
-from worker.tool_gateway import result_value
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -191,10 +191,10 @@ WORKER = """
 import asyncio, sys
 from pathlib import Path
 from evalfarm.contracts.suite import Server
-from worker.cell import containment
-from worker.codex_runtime import find_codex
+from worker.cell.cell import containment
+from worker.cell.codex_runtime import find_codex
 from worker.plugin_server import PluginServer
-from worker.tool_gateway import result_value
+from worker.gateways.tool_gateway import result_value
 
 async def main():
     folder = Path(sys.argv[1])

@@ -36,7 +36,7 @@ from cases.policies import (
     slip_chance,
 )
 from evalfarm.contracts.suite import Simulation
-from worker.serving import loopback, serving
+from worker.gateways.serving import loopback, serving
 from worker.simulated_model import SEED_HEADER, simulated_app
 from worker.simulated_model.app import turn_draw
 from worker.simulated_model.request import parse

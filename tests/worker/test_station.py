@@ -20,9 +20,9 @@ from evalfarm.errors import (
     UsageError,
 )
 from scheduler.planner import Measured, manifest_of
+from worker.gateways.tool_gateway import result_value
 from worker.plugin_server import PluginServer
 from worker.station import Station, plugin_source, sweep
-from worker.tool_gateway import result_value
 
 pytestmark = pytest.mark.anyio
 

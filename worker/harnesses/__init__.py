@@ -15,8 +15,8 @@ from pydantic import JsonValue
 
 from evalfarm.contracts.run import Outcome, ShellCommand, ToolCall, Trial, Turn
 from evalfarm.contracts.suite import Case, Suite
-from worker.model_gateway import ModelGateway
-from worker.tool_gateway import ToolGateway
+from worker.gateways.model_gateway import ModelGateway
+from worker.gateways.tool_gateway import ToolGateway
 
 
 @dataclass

@@ -28,8 +28,8 @@ from pydantic import JsonValue
 
 from evalfarm.contracts.run import ShellCommand, ToolCall
 from evalfarm.errors import HarnessUnavailable
-from worker.cell import Cell
-from worker.codex_plugin import mention, server_entry
+from worker.cell.cell import Cell
+from worker.cell.codex_plugin import mention, server_entry
 from worker.harnesses import FINISHED, Ending, OpenAttempt
 
 #: Codex takes a third of a second to start.

@@ -3,8 +3,8 @@
 import json
 
 from evalfarm.contracts.run import ToolCall
+from worker.gateways.tool_gateway import result_text, result_value
 from worker.harnesses import FINISHED, Ending, OpenAttempt
-from worker.tool_gateway import result_text, result_value
 
 
 async def drive(attempt: OpenAttempt) -> Ending:

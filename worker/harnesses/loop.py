@@ -21,9 +21,9 @@ from evalfarm.model_client import (
     ResponseFunctionToolCall,
     responses_client,
 )
+from worker.gateways.tool_gateway import result_text, result_value
 from worker.harnesses import FINISHED, Ending, OpenAttempt
 from worker.storable import mended, why_not
-from worker.tool_gateway import result_text, result_value
 
 #: Codes in a response that failed which say nothing about what was asked. The others are the request's own fault.
 _PROVIDERS_FAULTS = ("server_error", "rate_limit_exceeded")

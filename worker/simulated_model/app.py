@@ -40,7 +40,7 @@ def simulated_app(
     What is drawn follows from the seed in `x-evalfarm-seed` and the conversation's questions alone, and for faults
     from the number of the try too. An unknown model is a 404, a request that cannot be read a 400, each in
     OpenAI's words; a WebSocket handshake is refused with 426, on which Codex uses HTTPS at once (served with
-    `ws="none"`, as `worker.serving` does, a handshake is a plain GET).
+    `ws="none"`, as `worker.gateways.serving` does, a handshake is a plain GET).
     `instance` (none: drawn) is in every response's ID, so that servers that share a seed share no ID.
     """
     server = _Server(policies, clock, instance or secrets.token_hex(4))

@@ -7,7 +7,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worker.wire import UsageReader, decoded, json_object, retry_after_s, tools_shown
+from worker.gateways.wire import UsageReader, decoded, json_object, retry_after_s, tools_shown
 
 USAGE = {
     "input_tokens": 100,

@@ -19,10 +19,10 @@ import httpx2
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from evalfarm.contracts.run import ModelRequest
-from worker.reply import Reply, refusal, whole
-from worker.tries import FIRST_WAIT_S, Tries, TryAgain
-from worker.upstreams import SEED_HEADER, Upstream
-from worker.wire import UsageReader, decoded, json_object, retry_after_s, tools_shown
+from worker.gateways.reply import Reply, refusal, whole
+from worker.gateways.tries import FIRST_WAIT_S, Tries, TryAgain
+from worker.gateways.upstreams import SEED_HEADER, Upstream
+from worker.gateways.wire import UsageReader, decoded, json_object, retry_after_s, tools_shown
 
 _RETRIED = {408, 429, 500, 502, 503, 504, 529}
 _REFUSED = {401: "the key was refused", 403: "the key may not use this model", 404: "the provider knows no such model"}

@@ -10,11 +10,11 @@ import pytest
 import zstandard
 
 from evalfarm.contracts.run import ModelRequest
-from worker.model_gateway import ModelGateway
-from worker.reply import Reply
-from worker.serving import loopback, serving
-from worker.tries import MAX_TRIES
-from worker.upstreams import SEED_HEADER, Upstream
+from worker.gateways.model_gateway import ModelGateway
+from worker.gateways.reply import Reply
+from worker.gateways.serving import loopback, serving
+from worker.gateways.tries import MAX_TRIES
+from worker.gateways.upstreams import SEED_HEADER, Upstream
 
 pytestmark = pytest.mark.anyio
 

@@ -9,7 +9,7 @@ import httpx2
 from cases.policies import Policy, is_simulated
 from evalfarm.errors import ModelUnavailable
 from evalfarm.settings import Settings
-from worker.serving import loopback, serving
+from worker.gateways.serving import loopback, serving
 from worker.simulated_model import SEED_HEADER, simulated_app
 
 #: Seconds without a byte from the provider after which a try has failed. Reasoning models think for minutes.

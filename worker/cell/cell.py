@@ -26,9 +26,9 @@ from starlette.types import ASGIApp
 
 from evalfarm.contracts.run import Isolation
 from evalfarm.errors import IsolationUnavailable
-from worker.codex_runtime import Codex
-from worker.in_cell import PORTS
-from worker.serving import loopback, serving
+from worker.cell.codex_runtime import Codex
+from worker.cell.in_cell import PORTS
+from worker.gateways.serving import loopback, serving
 
 #: Where things are as the agent sees them.
 HOME_INSIDE = "/home/agent"

@@ -9,10 +9,10 @@ import mcp_types
 import pytest
 from mcp.client import Client
 
+from worker.gateways.serving import loopback, serving
+from worker.gateways.tool_gateway import MCP_PATH, ToolGateway, result_text, result_value
 from worker.plugin_server import PluginServer
-from worker.serving import loopback, serving
 from worker.storable import MAX_DEPTH
-from worker.tool_gateway import MCP_PATH, ToolGateway, result_text, result_value
 
 pytestmark = pytest.mark.anyio
 

@@ -22,9 +22,9 @@ from evalfarm.contracts.base import digest, digest_bytes
 from evalfarm.contracts.run import Isolation
 from evalfarm.contracts.suite import Plugin
 from evalfarm.errors import HarnessUnavailable
-from worker.cell import CODEX_HOME_INSIDE, MODEL_URL_INSIDE, TOOLS_URL_INSIDE, codex_inside, environment, sealed
-from worker.codex_plugin import MARKETPLACE, PluginFile, as_json, plugin_files
-from worker.codex_runtime import Codex
+from worker.cell.cell import CODEX_HOME_INSIDE, MODEL_URL_INSIDE, TOOLS_URL_INSIDE, codex_inside, environment, sealed
+from worker.cell.codex_plugin import MARKETPLACE, PluginFile, as_json, plugin_files
+from worker.cell.codex_runtime import Codex
 
 #: Seconds that one step of building a home may take; each takes well under one.
 _STEP_TIMEOUT_S = 60

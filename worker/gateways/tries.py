@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt, wait_exponential_jitter
 
-from worker.reply import Reply
+from worker.gateways.reply import Reply
 
 #: Tries of one request, the first included.
 MAX_TRIES = 5

@@ -9,10 +9,10 @@ import pytest
 from evalfarm.contracts.run import Isolation
 from evalfarm.contracts.suite import Plugin
 from evalfarm.errors import HarnessUnavailable, SuiteError
-from worker.cell import lay_out
-from worker.codex_home import adapt, template_home
-from worker.codex_plugin import mention, plugin_files, server_entry
-from worker.codex_runtime import codex_version, find_codex
+from worker.cell.cell import lay_out
+from worker.cell.codex_home import adapt, template_home
+from worker.cell.codex_plugin import mention, plugin_files, server_entry
+from worker.cell.codex_runtime import codex_version, find_codex
 
 PLUGIN = Plugin(name="Shop", version="1.2.0", description="A shop.")
 ENTRY = {

@@ -17,9 +17,9 @@ from evalfarm.contracts.run import Trace
 from evalfarm.errors import IsolationUnavailable
 from graders.grade import result_of
 from worker.attempt import observe
-from worker.cell import MODEL_URL_INSIDE, TOOLS_URL_INSIDE, bind_unix, check_isolation, open_cell
-from worker.codex_home import adapt
-from worker.codex_runtime import Codex, find_codex
+from worker.cell.cell import MODEL_URL_INSIDE, TOOLS_URL_INSIDE, bind_unix, check_isolation, open_cell
+from worker.cell.codex_home import adapt
+from worker.cell.codex_runtime import Codex, find_codex
 
 pytestmark = [
     pytest.mark.anyio,

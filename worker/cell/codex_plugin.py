@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from evalfarm.contracts.suite import Plugin
 from evalfarm.errors import SuiteError
-from worker.cell import TOOLS_URL_INSIDE
+from worker.cell.cell import TOOLS_URL_INSIDE
 
 MARKETPLACE = "evalfarm"
 #: Seconds that Codex waits for the plugin's server. The gateway is up before Codex starts, so this is never reached.
