@@ -2,11 +2,13 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-fast check bench simulate docs lock clean
+.PHONY: help setup demo test test-fast faults soak check bench simulate docs lock clean
 
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+MINUTES ?= 10
+SEED ?= 0
 
 help: ## Show these commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -26,10 +28,16 @@ demo: setup ## Run the BLS suite at all three levels, three repeats, and report
 	@echo 'The commands above are in .venv/bin. In this shell: export PATH="$(CURDIR)/.venv/bin:$$PATH"'
 
 test: setup ## Run every test
-	@$(BIN)/python -m pytest -q -n 2 --dist worksteal
+	@$(BIN)/python -m pytest -q -n 2 --dist worksteal -m 'not faults'
 
 test-fast: setup ## Run the tests that start no processes
 	@$(BIN)/python -m pytest -q -m 'not slow'
+
+faults: setup ## Break a farm of real processes in every known way, and hold that nothing is lost (minutes)
+	@$(BIN)/python -m pytest -q -n 2 --dist worksteal -m faults
+
+soak: setup ## Break it at random: make soak MINUTES=30 SEED=7
+	@$(BIN)/python -m tests.faults.soak --minutes $(MINUTES) --seed $(SEED)
 
 check: setup ## Check style, types, architecture and generated documents
 	@$(BIN)/ruff check .
@@ -40,9 +48,9 @@ check: setup ## Check style, types, architecture and generated documents
 docs: setup ## Write the generated reference pages again
 	@$(BIN)/python -m docs.generate
 
-bench: setup ## Measure the farm against bare floors; prints ratios
-	@$(BIN)/python bench/codex_overhead.py
-	@$(BIN)/python bench/aggregate_rows.py
+bench: setup ## Measure the farm beside its peers and its floors (12 minutes); writes docs/performance.md
+	@$(BIN)/python -m bench.performance --page docs/performance.md
+	@$(BIN)/python bench/ledger_operations.py
 
 simulate: setup ## Measure how often the intervals hold (minutes); writes docs/statistics-coverage.md
 	@$(BIN)/python -m bench.simulate docs/statistics-coverage.md

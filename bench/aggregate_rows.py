@@ -29,6 +29,7 @@ COPY (
         exp(hash(i, 3) % 1000 / 300.0 + i // 3 % 7) AS latency_s, hash(i, 4) % 200 = 0 AS timed_out, 0.0 AS waited_s,
         [exp(hash(i, 5) % 1000 / 400.0), exp(hash(i, 6) % 1000 / 400.0)] AS request_latency_s,
         (2 + hash(i, 7) % 3)::DOUBLE AS tool_calls, (hash(i, 8) % 4000)::DOUBLE AS reasoning_tokens, 0.002 AS cost_usd,
+        0.003 AS all_attempts_usd,
         MAP {'mechanism': printf('m%d', i // 3 % 4), 'expected_type': printf('e%d', i // 3 % 3)} AS tags,
         CASE WHEN hash(i, 1) % 100 < 60 + i // 3 % 40 THEN []::VARCHAR[]
              ELSE [printf('reason %d', hash(i, 9) % 5)] END AS reasons

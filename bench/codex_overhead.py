@@ -97,7 +97,7 @@ class Farm:
         trial = self.prepared.plan.trial(self.done)
         self.done += 1
         trace = await observe(self.station, self.prepared, trial, 1)
-        result = result_of(self.prepared.plan.suite.case(CASE), trace)
+        result = result_of(self.prepared.plan.suite, trace)
         if result.verdict != "passed":
             raise RuntimeError(f"the farm's trial ended as {result.verdict}: {'; '.join(result.reasons)}")
 

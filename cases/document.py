@@ -26,6 +26,7 @@ VALUES_ALLOWED = 500_000
 _WORDS: dict[str, JsonValue] = {"": None, "~": None, "null": None, "true": True, "false": False}
 # Bounded, so that no text becomes infinity or an integer that Python refuses to read.
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,29})(\.[0-9]{1,30})?(e[-+]?[0-9]{1,2})?")
+_BARE_PATH = re.compile(r"""\b(\w+):\s*([^\s"',{}]*\[\*\][^\s"',{}]*)""")
 _UNCLEAR = {"yes": "true", "on": "true", "no": "false", "off": "false"}
 _PLAIN_TAGS = frozenset(f"tag:yaml.org,2002:{kind}" for kind in ("null", "bool", "int", "float", "str", "timestamp"))
 _TAGS = _PLAIN_TAGS | frozenset(f"tag:yaml.org,2002:{kind}" for kind in ("map", "seq", "merge", "value"))
@@ -106,7 +107,8 @@ def read_document(text: str, path: str) -> Document:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
         said = ", ".join(part for part in (error.context, error.problem) if part)
-        raise suite_error(path, [Mistake(line, "", f"this is not YAML: {said}")]) from error
+        hint = _unquoted_path(text.splitlines()[line - 1 : line])
+        raise suite_error(path, [Mistake(line, "", f"this is not YAML: {said}", hint)]) from error
     except yaml.YAMLError as error:
         raise suite_error(path, [Mistake(1, "", f"this is not YAML: {str(error).splitlines()[0]}")]) from error
     if not isinstance(root, yaml.MappingNode):
@@ -117,6 +119,12 @@ def read_document(text: str, path: str) -> Document:
     if reading.mistakes:
         raise suite_error(path, reading.mistakes)
     return Document(path, data, reading.lines)
+
+
+def _unquoted_path(lines: list[str]) -> str:
+    """What to do about a path with `[*]` that YAML reads as a list; nothing where there is none in the line."""
+    found = _BARE_PATH.search(lines[0]) if lines else None
+    return f'quote the path: {found[1]}: "{found[2]}"' if found else ""
 
 
 @dataclass

@@ -8,11 +8,17 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from cases.answer_checks import answer_mistakes
 from cases.document import Document, Loc, Mistake, did_you_mean, read_document, suite_error
+from cases.fixtures import with_fixtures
+from cases.lock import lock_mistakes, lock_path
 from cases.mistakes import field_mistakes
+from cases.policies.seen import plain_question
+from cases.regressions import read_regressions, regressions_path
 from cases.suite_files import collect_files, is_suite
 from evalfarm.contracts.base import digest_bytes
-from evalfarm.contracts.suite import Expectation, Suite
+from evalfarm.contracts.route import Expectation
+from evalfarm.contracts.suite import Case, Suite
 from evalfarm.errors import SuiteError, UnknownName, UsageError
 
 SUITE_FILE = "suite.yaml"
@@ -28,6 +34,12 @@ class LoadedSuite:
     folder: Path
     files: dict[str, bytes]  #: path relative to the folder, with `/` -> content
     document: Document  #: where each field stands
+    regressions: frozenset[str] = frozenset()  #: cases that the suite's regression set holds a resolved failure of
+
+    @property
+    def file(self) -> Path:
+        """The suite's YAML file."""
+        return Path(self.document.path)
 
     @property
     def executables(self) -> tuple[str, ...]:
@@ -44,10 +56,11 @@ def shipped_suites() -> dict[str, Path]:
     return dict(sorted((path.parent.name if path.name == SUITE_FILE else path.stem, path) for path in found))
 
 
-def load_suite(name_or_path: str) -> LoadedSuite:
+def load_suite(name_or_path: str, *, locked: bool = True) -> LoadedSuite:
     """The suite of a shipped name, a YAML file, or a folder that holds `suite.yaml`.
 
-    A shipped name wins over a file of the same name: write `./bls` for the file.
+    A shipped name wins over a file of the same name: write `./bls` for the file. `locked`: hold it to its lock, if it
+    has one.
     Raises UnknownName when there is no such suite, and SuiteError with file, line and field of every
     mistake when it does not load.
     """
@@ -58,13 +71,17 @@ def load_suite(name_or_path: str) -> LoadedSuite:
         raise SuiteError(f"{path} is not UTF-8 text (byte {error.start})", "save the suite as UTF-8") from error
     except OSError as error:
         raise SuiteError(f"{path} cannot be read: {error.strerror}") from error
-    document = read_document(text, str(path))
+    document = with_fixtures(read_document(text, str(path)), path.parent)
     suite = _suite_of(document)
     files, mistakes = collect_files(suite, path, document)
+    mistakes += answer_mistakes(suite, files, document)
     mistakes += [*_repeated_ids(suite, document), *_reserved_tags(suite, document), *_bad_patterns(suite, document)]
+    if not mistakes and locked and (lock := lock_path(path)).is_file():
+        mistakes += lock_mistakes(suite, lock.read_text(encoding="utf-8"), lock, document)
     if mistakes:
         raise suite_error(document.path, mistakes)
-    return LoadedSuite(suite, path.parent, files, document)
+    kept = read_regressions(regressions_path(path))
+    return LoadedSuite(suite, path.parent, files, document, frozenset(regression.case for regression in kept))
 
 
 def file_digests(loaded: LoadedSuite) -> dict[str, str]:
@@ -84,6 +101,23 @@ def check_tools(loaded: LoadedSuite, variant: str, tools: Collection[str]) -> No
             missing[tool] = f"{where} {verb} tool '{tool}', which the server of variant '{variant}' does not offer"
     if missing:
         raise SuiteError("\n".join(missing.values()), did_you_mean(next(iter(missing)), tools, "the server offers"))
+
+
+def check_script(loaded: LoadedSuite, cases: Collection[str]) -> None:
+    """Raises SuiteError when a turn of these cases matches no line of the suite's script.
+
+    A simulated model would have nothing to say to it, and the plugin would get the blame.
+    """
+    lines = loaded.suite.simulation.script if loaded.suite.simulation else ()
+    for place, case in enumerate(loaded.suite.cases):
+        for at, turn in enumerate(case.turns if lines and case.id in cases else ()):
+            if not any(re.search(line.when, plain_question(turn), re.IGNORECASE) for line in lines):
+                text = f"no line of simulation.script matches the turn {plain_question(turn)!r}"
+                here: Loc = ("cases", place, "turns", at)
+                short: Loc = ("cases", place, "query")
+                loc = short if short in loaded.document.lines else here
+                mistake = loaded.document.mistake(loc, text, "add a line whose `when` does")
+                raise suite_error(loaded.document.path, [mistake])
 
 
 def _suite_path(name_or_path: str) -> Path:
@@ -119,10 +153,16 @@ def _repeated_ids(suite: Suite, document: Document) -> Iterator[Mistake]:
         first.setdefault(case.id, document.line(loc))
 
 
+#: Filters that are no tags, and what they filter by.
+_OWN_FILTERS = {"case": "id", "category": "category", "regression": "membership in the regression set"}
+
+
 def _reserved_tags(suite: Suite, document: Document) -> Iterator[Mistake]:
     for place, case in enumerate(suite.cases):
-        if "case" in case.tags:
-            yield document.mistake(("cases", place, "tags", "case"), "no tag may be called 'case': it filters by id")
+        for tag, by in _OWN_FILTERS.items():
+            if tag in case.tags:
+                text = f"no tag may be called '{tag}': it filters by {by}"
+                yield document.mistake(("cases", place, "tags", tag), text)
 
 
 def _bad_patterns(suite: Suite, document: Document) -> Iterator[Mistake]:
@@ -149,6 +189,8 @@ def _tools_expected(here: Loc, expect: Expectation) -> Iterator[tuple[Loc, str]]
         yield from (((*here, field, place), tool) for place, tool in enumerate(names))
     for field, checks in (("arguments", expect.arguments), ("results", expect.results)):
         yield from (((*here, field, place, "tool"), check.tool) for place, check in enumerate(checks))
+    for field, rules in (("calls", expect.calls), ("sequence", expect.sequence)):
+        yield from (((*here, field, place, "tool"), rule.tool) for place, rule in enumerate(rules))
 
 
 def parse_filter(text: str) -> tuple[str, str]:
@@ -159,12 +201,15 @@ def parse_filter(text: str) -> tuple[str, str]:
     return tag, value
 
 
-def select_cases(suite: Suite, filters: Mapping[str, str]) -> tuple[str, ...]:
-    """The ids of the cases that carry every tag as asked, in the suite's order; `case` filters by id.
+def select_cases(
+    suite: Suite, filters: Mapping[str, str], regressions: Collection[str] = frozenset()
+) -> tuple[str, ...]:
+    """The ids of the cases that carry every tag as asked, in the suite's order.
 
+    `case` filters by id, `category` by category, and `regression=yes` for the cases of the regression set.
     Raises UsageError when no case has such a tag, or none matches; it lists what there is.
     """
-    tags = {case.id: {**case.tags, "case": case.id} for case in suite.cases}
+    tags = {case.id: _filterable(case, regressions) for case in suite.cases}
     there = {tag for of_case in tags.values() for tag in of_case}
     for tag in filters:
         if tag not in there:
@@ -177,6 +222,11 @@ def select_cases(suite: Suite, filters: Mapping[str, str]) -> tuple[str, ...]:
         hint = "; ".join(f"{tag} is one of {_listed(known)}" for tag, known in values.items())
         raise UsageError(f"no case of suite '{suite.suite}' matches {asked}", hint)
     return chosen
+
+
+def _filterable(case: Case, regressions: Collection[str]) -> dict[str, str]:
+    category = {"category": case.category} if case.category else {}
+    return {**case.tags, "case": case.id, **category, **({"regression": "yes"} if case.id in regressions else {})}
 
 
 def _listed(values: list[str]) -> str:

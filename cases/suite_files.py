@@ -14,6 +14,12 @@ from evalfarm.contracts.suite import Suite
 
 PLUGIN_MANIFEST = ".codex-plugin/plugin.json"
 
+#: Endings of files beside a suite that tell of its cases: its lock and its regression set.
+_BESIDE_SUITES = (".lock", ".regressions.jsonl")
+
+#: The folder beside a suite that holds answers with people's labels.
+LABELS = "labels"
+
 _Kind = Literal["file", "plugin", "pattern"]
 
 
@@ -49,9 +55,9 @@ def is_suite(path: Path) -> bool:
 def collect_files(suite: Suite, suite_file: Path, document: Document) -> tuple[dict[str, bytes], list[Mistake]]:
     """The bytes of every file the suite names, by path relative to its folder, and what is wrong with the naming.
 
-    The suite's own file, and every other suite at the top of its folder, is left out even where a pattern, the
-    plugin's folder or a link covers it: it holds what is expected. Compiled Python (`__pycache__`) is left out
-    too. Nothing outside the folder is ever read, through symbolic links neither.
+    The suite's own file, every other suite at the top of its folder, its lock, its regression set and its labels are
+    left out even where a pattern, the plugin's folder or a link covers them: they hold what is expected. Compiled
+    Python (`__pycache__`) is left out too. Nothing outside the folder is ever read, through symbolic links neither.
     """
     folder = suite_file.parent
     files: dict[str, bytes] = {}
@@ -67,7 +73,9 @@ def collect_files(suite: Suite, suite_file: Path, document: Document) -> tuple[d
 
 
 def _holds_expectations(path: Path, suite_file: Path) -> bool:
-    return path == suite_file or (path.parent == suite_file.parent and is_suite(path))
+    if path.parent == suite_file.parent:
+        return path == suite_file or path.name.endswith(_BESIDE_SUITES) or is_suite(path)
+    return suite_file.parent / LABELS in path.parents
 
 
 def _real(path: Path) -> Path:
@@ -76,19 +84,21 @@ def _real(path: Path) -> Path:
 
 
 def _named_in(suite: Suite) -> Iterator[_Named]:
-    if suite.server.python is not None:
-        yield _Named(("server", "python"), suite.server.python, "file")
-    if suite.plugin.path is not None:
-        yield _Named(("plugin", "path"), suite.plugin.path, "plugin")
-    if suite.simulation is not None and suite.simulation.policy is not None:
-        yield _Named(("simulation", "policy"), suite.simulation.policy, "file")
+    simulation = suite.simulation
+    files: dict[Loc, str | None] = {
+        ("server", "python"): suite.server.python,
+        ("simulation", "policy"): simulation.policy if simulation else None,
+        ("simulation", "judge"): simulation.judge if simulation else None,
+        ("fixtures_from",): suite.fixtures_from,
+        ("answer_functions",): suite.answer_functions,
+    }
+    plugins: dict[Loc, str | None] = {("plugin", "path"): suite.plugin.path}
     for name, variant in suite.variants.items():
-        if variant.server is not None and variant.server.python is not None:
-            yield _Named(("variants", name, "server", "python"), variant.server.python, "file")
-        if variant.plugin_path is not None:
-            yield _Named(("variants", name, "plugin_path"), variant.plugin_path, "plugin")
-    for place, pattern in enumerate(suite.files):
-        yield _Named(("files", place), pattern, "pattern")
+        files["variants", name, "server", "python"] = variant.server.python if variant.server else None
+        plugins["variants", name, "plugin_path"] = variant.plugin_path
+    yield from (_Named(loc, text, "file") for loc, text in files.items() if text is not None)
+    yield from (_Named(loc, text, "plugin") for loc, text in plugins.items() if text is not None)
+    yield from (_Named(("files", place), pattern, "pattern") for place, pattern in enumerate(suite.files))
 
 
 def _paths(folder: Path, named: _Named) -> list[Path]:

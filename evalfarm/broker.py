@@ -1,30 +1,45 @@
-"""Celery as evalfarm uses it: one application, one queue, messages that are hints.
+"""Celery as evalfarm uses it: one application, a few queues, messages that are hints.
 
 The ledger (`evalfarm.runstate`) decides what counts, so a message that is lost, doubled, late or out of
 order costs time and nothing else. The settings follow from that.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import celery
 from kombu.exceptions import KombuError
 
+from evalfarm.contracts.run import QueueName
 from evalfarm.errors import BrokerUnavailable
 
 App = celery.Celery
 """What `make_app` gives. Other rooms hold it and pass it on."""
 
-TRIALS = "trials"
-"""The queue of trials to run."""
+QUEUES: dict[QueueName, str] = {"interactive": "trials.interactive", "nightly": "trials.nightly"}
+"""The queues of trials to run."""
 
 RUN_TRIALS = "evalfarm.run_trials"
 """The task that runs them: (run, [index, …])."""
 
+JUDGING = "judging"
+"""The queue of answers for a run's judges."""
+
+JUDGE_ANSWERS = "evalfarm.judge_answers"
+"""The task that has them judged: (run, [[item, attempt], …])."""
+
+ALL_QUEUES = (QUEUES["interactive"], JUDGING, QUEUES["nightly"])
+"""In the order in which a worker takes from them."""
+
+_JUDGED_TOGETHER = 8  # all that they do is wait for a judge, so one process has room for them
+_JUDGE_LIMIT_S = 720.0  # a judge has ten minutes for an answer; beyond it the process is killed
+
 _TRANSPORT = {
     # The shortest one in the farm wins, so all say the same. Early acks leave little for it to do.
     "visibility_timeout": 3600,
+    # Strictly in the order of the worker's list; by default the queues take turns.
+    "queue_order_strategy": "priority",
     # Without these a half-open connection leaves a worker deaf, and a publisher waiting for ever.
     "socket_keepalive": True,
     "socket_timeout": 30,
@@ -70,8 +85,8 @@ def make_app(redis_url: str) -> celery.Celery:
         worker_hijack_root_logger=False,
         # Against slow leaks only; a process that has grown too big in one trial is not stopped by this.
         worker_max_tasks_per_child=200,
-        task_queues={TRIALS: {"exchange": TRIALS, "routing_key": TRIALS}},
-        task_default_queue=TRIALS,
+        task_queues={name: {"exchange": name, "routing_key": name} for name in ALL_QUEUES},
+        task_default_queue=QUEUES["interactive"],
         # A mistyped queue is an error, not a new queue without a worker.
         task_create_missing_queues=False,
         broker_transport_options=_TRANSPORT,
@@ -93,7 +108,14 @@ def kombu_url(redis_url: str) -> str:
     return parts._replace(path=path, query=urlencode(query)).geturl()
 
 
-def send_trials(app: celery.Celery, run: str, chunks: Iterable[tuple[int, ...]], *, time_limit_s: float) -> None:
+def send_trials(
+    app: celery.Celery,
+    run: str,
+    chunks: Iterable[tuple[int, ...]],
+    *,
+    time_limit_s: float,
+    queue: QueueName = "interactive",
+) -> None:
     """Publishes one message per chunk of trials, each to be killed after `time_limit_s` seconds of running.
 
     Raises BrokerUnavailable; some of the messages may have been sent, and all may safely be sent again.
@@ -103,7 +125,7 @@ def send_trials(app: celery.Celery, run: str, chunks: Iterable[tuple[int, ...]],
             app.send_task(
                 RUN_TRIALS,
                 args=(run, list(indices)),
-                queue=TRIALS,
+                queue=QUEUES[queue],
                 producer=producer,
                 time_limit=time_limit_s,
                 ignore_result=True,
@@ -111,10 +133,28 @@ def send_trials(app: celery.Celery, run: str, chunks: Iterable[tuple[int, ...]],
             )
 
 
-def queue_depth(app: celery.Celery) -> int:
-    """The messages that wait for a worker. Raises BrokerUnavailable."""
+def send_judgings(app: celery.Celery, run: str, handed: Sequence[tuple[int, int]]) -> None:
+    """Publishes the items of a run's judging that were handed out, up to eight in one message.
+
+    Raises BrokerUnavailable; what was not sent is handed out again when its time is up.
+    """
+    with _reached(app), app.producer_or_acquire() as producer, producer.batch(_BATCH):
+        for start in range(0, len(handed), _JUDGED_TOGETHER):
+            app.send_task(
+                JUDGE_ANSWERS,
+                args=(run, [list(one) for one in handed[start : start + _JUDGED_TOGETHER]]),
+                queue=JUDGING,
+                producer=producer,
+                time_limit=_JUDGE_LIMIT_S,
+                ignore_result=True,
+                add_to_parent=False,
+            )
+
+
+def queue_depth(app: celery.Celery, queue: QueueName = "interactive") -> int:
+    """The messages that wait for a worker in a queue. Raises BrokerUnavailable."""
     with _reached(app), app.connection_or_acquire() as connection:
-        return int(connection.default_channel.queue_declare(queue=TRIALS).message_count)
+        return int(connection.default_channel.queue_declare(queue=QUEUES[queue]).message_count)
 
 
 @contextmanager

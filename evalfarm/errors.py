@@ -4,6 +4,7 @@
     ├── UsageError            2   what was asked for cannot be: the caller mends it
     │   ├── SuiteError        2   a suite that does not load; names file, line and field
     │   └── UnknownName       2   no such suite, case, model, harness, variant, run or trial
+    ├── RulesDisagree        70   two implementations of one rule found different figures: a fault of evalfarm's own
     └── InfrastructureError   4   something evalfarm stands on is missing or out of reach
         ├── BrokerUnavailable 4   Redis or Valkey cannot be reached or started
         ├── StoreUnavailable  4   object storage cannot be reached or written
@@ -22,7 +23,7 @@ class ExitCode(IntEnum):
     """What a command's exit status says."""
 
     OK = 0  #: the command did what was asked; for `run`: every trial was decided
-    REGRESSED = 1  #: `gate`: the run is worse than its baseline, or below its bar; `aa`: its repeats do not agree
+    REGRESSED = 1  #: `gate`: worse than its baseline or below its bar; `aa`: its repeats differ; `calibrate`: a fault
     USAGE = 2  #: bad input; nothing was started
     INCONCLUSIVE = 3  #: the run finished, but some trials could not be judged
     INFRASTRUCTURE = 4  #: something evalfarm stands on failed, or some trials did not run
@@ -59,6 +60,12 @@ class SuiteError(UsageError):
 
 class UnknownName(UsageError):
     """Raised when a name stands for nothing that exists."""
+
+
+class RulesDisagree(EvalFarmError):
+    """Raised when the rules over conversations give other figures in SQL than in Python; names the rows."""
+
+    exit_code = ExitCode.INTERNAL
 
 
 class InfrastructureError(EvalFarmError):

@@ -7,15 +7,30 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
+from uuid import uuid4
 
 import obstore
 import zstandard
-from obstore.exceptions import AlreadyExistsError, BaseError
+from obstore.exceptions import AlreadyExistsError, BaseError, GenericError
 from obstore.store import MemoryStore, ObjectStore, from_url
 
 from evalfarm.errors import StoreUnavailable
 from evalfarm.settings import public_url
+
+if TYPE_CHECKING:
+    from obstore.store import RetryConfig
+
+#: Times that a write is sent in all, each with obstore's own tries: for what obstore does not send again by itself.
+_TRIES_OF_A_WRITE = 3
+#: How obstore tries again on 5xx and broken connections. Its own waits are over in 0.7 s, these in some 5; a store that
+#: says SlowDown means seconds. A minute is twice the time that one request may take, so that a read which timed out is
+#: sent again. That time is not set here: a client option would displace those of the environment (AWS_ALLOW_HTTP).
+_RETRIES: "RetryConfig" = {
+    "max_retries": 8,
+    "retry_timeout": timedelta(seconds=60),
+    "backoff": {"init_backoff": timedelta(seconds=0.2), "max_backoff": timedelta(seconds=5), "base": 2},
+}
 
 
 class Objects:
@@ -47,15 +62,31 @@ class Objects:
     def write(self, key: str, data: bytes, *, create: bool = True) -> bool:
         """Write a key atomically; False: `create` was asked for, and the key exists already.
 
-        False does not prove another writer: a retry within this call may have met its own first try,
+        False does not prove another writer: a try within this call may have met an earlier one of its own,
         whose answer was lost. Whoever gets False reads what is there.
         """
+        body = zstandard.compress(data) if key.endswith(".zst") else data
         with self._reaching("write"):
-            try:
-                body = zstandard.compress(data) if key.endswith(".zst") else data
-                obstore.put(self._backend, key, body, mode="create" if create else "overwrite")
-            except AlreadyExistsError:
-                return False
+            for left in reversed(range(_TRIES_OF_A_WRITE)):
+                try:
+                    obstore.put(self._backend, key, body, mode="create" if create else "overwrite")
+                    return True
+                except AlreadyExistsError:
+                    # S3 answers 409, which obstore takes for 412, while another write of the key is under way: that
+                    # one may yet come to nothing, so only a key that is there exists.
+                    if self._exists(key):
+                        return False
+                except GenericError as error:
+                    # A write that timed out may have taken effect, so obstore does not send it again. Ours can be.
+                    if not left or "Timeout" not in str(error):
+                        raise
+            raise TimeoutError(f"{key}: another write of it neither succeeded nor failed")
+
+    def _exists(self, key: str) -> bool:
+        try:
+            obstore.head(self._backend, key)
+        except FileNotFoundError:
+            return False
         return True
 
     def names(self, prefix: str) -> list[str]:
@@ -69,6 +100,19 @@ class Objects:
         """Remove a key that exists."""
         with self._reaching("delete"):
             obstore.delete(self._backend, key)
+
+    def check(self) -> None:
+        """Write, read and remove a probe, and prove that a create-only write refuses a key that exists."""
+        key = f"probes/{uuid4().hex}"  # its own key: two machines may check at once
+        self.write(key, b"probe")  # False, too, where it met its own first try
+        again = self.write(key, b"other")
+        kept = self.read(key)
+        self.delete(key)
+        if (again, kept) != (False, b"probe"):
+            raise StoreUnavailable(
+                f"{self.url} does not refuse to overwrite on a create-only write, so trials could be counted twice",
+                hint="use a store that honours If-None-Match: a local folder, S3, Google Cloud Storage or Azure",
+            )
 
     def unreadable(self, key: str, why: str) -> StoreUnavailable:
         """The error for a key whose content is of no use."""
@@ -100,5 +144,4 @@ def _open(url: str) -> ObjectStore:
         return MemoryStore()
     if url.startswith("file:"):
         return from_url(url, mkdir=True)
-    # 30 s, not obstore's 180: a worker that waits longer than its lease has lost the trial anyway
-    return from_url(url, retry_config={"max_retries": 5, "retry_timeout": timedelta(seconds=30)})
+    return from_url(url, retry_config=_RETRIES)

@@ -9,6 +9,7 @@ from typing import Self
 from pydantic import Field, ValidationError, model_validator
 
 from evalfarm.contracts.base import Contract, digest
+from evalfarm.contracts.run import ModelRequest
 from evalfarm.errors import UsageError
 
 SHIPPED_TABLE = Path(__file__).with_name("prices.toml")
@@ -116,3 +117,24 @@ def _refused(path: Path, why: str) -> UsageError:
         f"the price table {path} cannot be used: {why}",
         hint="docs/reference/settings.md shows a table; unset EVALFARM_PRICES to use only the shipped one",
     )
+
+
+def cost_usd(prices: Prices, model: str, requests: tuple[ModelRequest, ...]) -> float | None:
+    """What an attempt's requests cost together; None as soon as one is unknown, zero only where none was answered.
+
+    A refusal costs nothing, whatever it refuses; of a request that got no answer, nobody knows.
+    """
+    total = 0.0
+    for request in requests:
+        if request.status is not None and request.status >= 400:
+            continue
+        cost = prices.cost_usd(
+            model,
+            input_tokens=request.input_tokens,
+            cached_tokens=request.cached_tokens,
+            output_tokens=request.output_tokens,
+        )
+        if cost is None:
+            return None
+        total += cost
+    return total

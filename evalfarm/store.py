@@ -5,6 +5,7 @@
     runs/{run}/attempts/{index:07d}/{attempt}.json.zst    Trace, create-only
     runs/{run}/segments/{k:06d}.jsonl.zst                 Results in commit order, create-only
     runs/{run}/rows.parquet                               every planned trial as a flat row, the newest wins
+    runs/{run}/judged.jsonl.zst                           Results of the trials that judges looked at, create-only
     runs/{run}/summary.json                               RunSummary, the newest wins
     runs/{run}/regrades/{grader digest, hex}.jsonl.zst    Results, the newest wins
     blobs/{sha256 hex}                                    a suite's files by content, create-only
@@ -14,15 +15,15 @@ Create-only writes are what makes a count exact: of two writers of one key one l
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import TypeVar
-from uuid import uuid4
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
-from pydantic_core import PydanticSerializationError
 
 from evalfarm.contracts.base import Name, digest_bytes
 from evalfarm.contracts.run import Manifest, Plan, Trace
 from evalfarm.contracts.verdict import Result, RunSummary
+from evalfarm.documents import load, load_lines, to_json, to_lines
 from evalfarm.errors import StoreUnavailable, UnknownName, UsageError
 from evalfarm.objects import Objects
 
@@ -40,6 +41,7 @@ class Store:
     def __init__(self, url: str) -> None:
         """Open `file:///folder` (made when missing), `memory://` or `s3://`, `gs://`, `az://` with a prefix."""
         self._objects = Objects(url)
+        self.objects = self._objects  #: for those who keep keys of their own in the same place
 
     @property
     def url(self) -> str:
@@ -51,7 +53,7 @@ class Store:
     def put_plan(self, plan: Plan) -> None:
         """Keep a plan. Raises UsageError when the run has another one already; the same one again is fine."""
         key = _run_key(plan.run, "plan.json")
-        if not self._objects.write(key, _json(plan)) and self._load(Plan, key) != plan:
+        if not self._objects.write(key, to_json(plan)) and self._load(Plan, key) != plan:
             raise UsageError(
                 f"run {plan.run!r} exists already in {self.url}, with another plan",
                 hint="choose another run id, or resume that run without changing its suite or its axes",
@@ -63,15 +65,18 @@ class Store:
 
     def put_manifest(self, manifest: Manifest) -> bool:
         """Keep a manifest; False: the run has one already, which stays."""
-        return self._objects.write(_run_key(manifest.run, "manifest.json"), _json(manifest))
+        return self._objects.write(_run_key(manifest.run, "manifest.json"), to_json(manifest))
 
     def get_manifest(self, run: str) -> Manifest:
         """Raises UnknownName when there is no such run."""
         return self._of_run(Manifest, run, "manifest.json")
 
     def runs(self) -> list[Manifest]:
-        """Every run's manifest, newest first."""
-        found = (self._load(Manifest, f"runs/{run}/manifest.json") for run in self._objects.names("runs"))
+        """Every run's manifest, newest first; those that another version of evalfarm made are left out."""
+        found = []
+        for run in self._objects.names("runs"):
+            with suppress(UsageError):
+                found.append(self._load(Manifest, f"runs/{run}/manifest.json"))
         return sorted((m for m in found if m is not None), key=lambda m: (m.created_at, m.run), reverse=True)
 
     def put_rows(self, run: str, parquet: bytes) -> None:
@@ -84,7 +89,7 @@ class Store:
 
     def put_summary(self, summary: RunSummary) -> None:
         """Keep a run's summary, in place of an earlier one."""
-        self._objects.write(_run_key(summary.run, "summary.json"), _json(summary), create=False)
+        self._objects.write(_run_key(summary.run, "summary.json"), to_json(summary), create=False)
 
     def get_summary(self, run: str) -> RunSummary | None:
         """The summary; None: the run is not summed up yet. Raises UnknownName when there is no such run."""
@@ -97,7 +102,7 @@ class Store:
 
     def put_trace(self, trace: Trace) -> bool:
         """Keep what one attempt saw; False: this attempt's trace is there already, and stays."""
-        return self._objects.write(_trace_key(trace.run, trace.trial.index, trace.attempt), _json(trace))
+        return self._objects.write(_trace_key(trace.run, trace.trial.index, trace.attempt), to_json(trace))
 
     def get_trace(self, run: str, index: int, attempt: int) -> Trace:
         """Raises UnknownName when there is no such run, trial or attempt."""
@@ -110,6 +115,15 @@ class Store:
             )
         return trace
 
+    def find_trace(self, run: str, index: int, attempt: int) -> Trace | None:
+        """What one attempt saw; None: it stored nothing, or not yet."""
+        return self._load(Trace, _trace_key(run, index, attempt))
+
+    def begun(self, run: str) -> Iterator[int]:
+        """The trials of which a trace of some attempt is kept, ascending."""
+        for name in self._objects.names(_run_key(run, "attempts")):
+            yield int(name)
+
     def attempts_of(self, run: str, index: int) -> list[int]:
         """The attempts whose traces are kept, ascending. Raises UnknownName when there is no such run or trial."""
         attempts = self._objects.names(_run_key(run, f"attempts/{index:07d}")) if _is_name(run) else []
@@ -119,27 +133,42 @@ class Store:
 
     def put_segment(self, run: str, k: int, results: Sequence[Result]) -> bool:
         """Keep the k-th stretch of committed results; False: that segment is there already, and stays."""
-        return self._objects.write(_run_key(run, f"segments/{k:06d}.jsonl.zst"), _lines(results))
+        return self._objects.write(_run_key(run, f"segments/{k:06d}.jsonl.zst"), to_lines(results))
+
+    def segment(self, run: str, k: int) -> tuple[Result, ...]:
+        """The results of the k-th segment; none where there is no such segment."""
+        return self._load_lines(_run_key(run, f"segments/{k:06d}.jsonl.zst")) or ()
 
     def segments(self, run: str) -> int:
         """How many segments the run has, which is the number of its next one."""
         return len(self._objects.names(_run_key(run, "segments")))
 
+    def put_judged(self, run: str, results: Sequence[Result]) -> bool:
+        """Keep the results of the trials that judges looked at; they stand in the place of those in the segments."""
+        return self._objects.write(_run_key(run, "judged.jsonl.zst"), to_lines(results))
+
+    def judged(self, run: str) -> tuple[Result, ...] | None:
+        """The results that judges looked at; None: the run was not judged, or is not yet."""
+        return self._load_lines(_run_key(run, "judged.jsonl.zst"))
+
     def result_documents(self, run: str) -> Iterator[str]:
-        """Every committed result as the JSON document that it is kept as, in commit order."""
+        """Every committed result as the JSON document that it is kept as, in commit order, judged ones as judged."""
+        judged = {result.trial.index: to_json(result).decode() for result in self.judged(run) or ()}
         for name in self._objects.names(_run_key(run, "segments")):
             data = self._objects.read(_run_key(run, f"segments/{name}")) or b""
             for line in data.splitlines():  # of bytes: as text it would be cut at U+2028 in a reason too
-                yield line.decode()
+                yield judged.get(json.loads(line)["trial"]["index"], line.decode()) if judged else line.decode()
 
     def results(self, run: str) -> Iterator[Result]:
-        """Every committed result, segment by segment, in commit order."""
+        """Every committed result, segment by segment, in commit order, judged ones as judged."""
+        judged = {result.trial.index: result for result in self.judged(run) or ()}
         for name in self._objects.names(_run_key(run, "segments")):
-            yield from self._load_lines(_run_key(run, f"segments/{name}")) or ()
+            for result in self._load_lines(_run_key(run, f"segments/{name}")) or ():
+                yield judged.get(result.trial.index, result)
 
     def put_regrade(self, run: str, grader_digest: str, results: Sequence[Result]) -> None:
         """Keep a run's results under other graders, in place of earlier ones under the same graders."""
-        self._objects.write(_run_key(run, f"regrades/{_hex(grader_digest)}.jsonl.zst"), _lines(results), create=False)
+        self._objects.write(_run_key(run, f"regrades/{_hex(grader_digest)}.jsonl.zst"), to_lines(results), create=False)
 
     def get_regrade(self, run: str, grader_digest: str) -> tuple[Result, ...] | None:
         """The run's results under these graders; None: it was not regraded with them."""
@@ -164,16 +193,8 @@ class Store:
         return data
 
     def check(self) -> None:
-        """Write, read and remove a probe, and prove that a create-only write refuses a key that exists."""
-        key = f"probes/{uuid4().hex}"  # its own key: two machines may check at once
-        created, again = self._objects.write(key, b"probe"), self._objects.write(key, b"other")
-        kept = self._objects.read(key)
-        self._objects.delete(key)
-        if (created, again, kept) != (True, False, b"probe"):
-            raise StoreUnavailable(
-                f"{self.url} does not refuse to overwrite on a create-only write, so trials could be counted twice",
-                hint="use a store that honours If-None-Match: a local folder, S3, Google Cloud Storage or Azure",
-            )
+        """Prove with a probe that the store writes, reads, and refuses to overwrite what it was told to create."""
+        self._objects.check()
 
     # ---- reading and writing
 
@@ -188,18 +209,10 @@ class Store:
         return found
 
     def _load(self, model: type[C], key: str) -> C | None:
-        data = self._objects.read(key)
-        return None if data is None else self._parse(model, key, data)
+        return load(self._objects, model, key)
 
     def _load_lines(self, key: str) -> tuple[Result, ...] | None:
-        data = self._objects.read(key)
-        return None if data is None else tuple(self._parse(Result, key, line) for line in data.splitlines())
-
-    def _parse(self, model: type[C], key: str, data: bytes) -> C:
-        try:
-            return model.model_validate_json(data)
-        except ValidationError as error:
-            raise self._objects.unreadable(key, f"is no {model.__name__}: {error.errors()[0]['msg']}") from error
+        return load_lines(self._objects, Result, key)
 
 
 def _is_name(run: str) -> bool:
@@ -219,15 +232,3 @@ def _trace_key(run: str, index: int, attempt: int) -> str:
 
 def _hex(content: str) -> str:
     return content.removeprefix("sha256:")
-
-
-def _json(record: BaseModel) -> bytes:
-    try:
-        return record.model_dump_json().encode()
-    except PydanticSerializationError:
-        # half of a surrogate pair, which models do write in JSON escapes: it becomes "?", and the rest is kept
-        return json.dumps(record.model_dump(), ensure_ascii=False).encode("utf-8", "replace")
-
-
-def _lines(results: Sequence[Result]) -> bytes:
-    return b"\n".join(_json(result) for result in results)

@@ -1,38 +1,41 @@
 """From a stored trace to a trial's result: labels, verdict, figures. Pure, so that regrading is the same call."""
 
+from collections.abc import Mapping
+
 from evalfarm.contracts.base import digest
-from evalfarm.contracts.run import ModelRequest, Outcome, Trace
-from evalfarm.contracts.suite import Case
-from evalfarm.contracts.verdict import Label, Result, Verdict
-from graders import tool_route
+from evalfarm.contracts.run import ModelRequest, Trace
+from evalfarm.contracts.suite import Suite
+from evalfarm.contracts.verdict import Label, Result
+from graders import answer, tool_route
+from graders.answer import NO_FUNCTIONS
+from graders.answer_facts import AnswerFunction
+from graders.verdict_table import verdict_of
 
 
-def grade_trace(case: Case, trace: Trace) -> tuple[Label, ...]:
-    """Every grader's label, in a fixed order. Raises ValueError for a trace that infrastructure ended."""
-    return (tool_route.judge_route(case, trace),)
+def grade_trace(
+    suite: Suite, trace: Trace, functions: Mapping[str, AnswerFunction] = NO_FUNCTIONS
+) -> tuple[Label, ...]:
+    """Every grader's label, in a fixed order. Raises ValueError for a trace that infrastructure ended.
+
+    `functions` are those of the suite's `answer_functions`.
+    """
+    case = suite.case(trace.trial.case)
+    labels = (tool_route.judge_route(case, trace), answer.judge_answer(suite, case, trace, functions))
+    return tuple(label for label in labels if label is not None)
 
 
-def verdict_of(outcome: Outcome, labels: tuple[Label, ...]) -> Verdict:
-    """What labels add up to: a FAIL decides, then an INCONCLUSIVE; no label at all is no evidence, and no pass."""
-    if outcome == "infra_failed":
-        return "infra_failed"
-    values = {label.value for label in labels}
-    if "FAIL" in values:
-        return "failed"
-    return "passed" if values == {"PASS"} else "inconclusive"
-
-
-def result_of(case: Case, trace: Trace) -> Result:
+def result_of(suite: Suite, trace: Trace, functions: Mapping[str, AnswerFunction] = NO_FUNCTIONS) -> Result:
     """The result of a trial whose counted attempt is this trace; without labels where infrastructure ended it."""
-    labels = () if trace.outcome == "infra_failed" else grade_trace(case, trace)
+    labels = () if trace.outcome == "infra_failed" else grade_trace(suite, trace, functions)
     requests = trace.requests
     return Result(
         trial=trace.trial,
         attempt=trace.attempt,
         outcome=trace.outcome,
-        verdict=verdict_of(trace.outcome, labels),
+        verdict=verdict_of(trace.outcome, labels, suite.verdict),
         labels=labels,
         failure=trace.failure,
+        failure_kind=trace.failure_kind,
         tool_calls=len(trace.served_calls),
         shell_commands=len(trace.shell_commands),
         input_tokens=_summed([r.input_tokens for r in requests if _answered(r)]),
@@ -49,7 +52,7 @@ def result_of(case: Case, trace: Trace) -> Result:
 
 def grader_digest() -> str:
     """A digest over the names and versions of all graders: with it, equal labels mean the same thing."""
-    return digest({tool_route.GRADER: tool_route.VERSION})
+    return digest({tool_route.GRADER: tool_route.VERSION, answer.GRADER: answer.VERSION})
 
 
 def _answered(request: ModelRequest) -> bool:

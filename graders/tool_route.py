@@ -10,13 +10,16 @@ from collections.abc import Iterable, Iterator
 
 from pydantic import JsonValue
 
+from evalfarm.contracts.route import Check, Expectation, Scalar
 from evalfarm.contracts.run import ToolCall, Trace
-from evalfarm.contracts.suite import Case, Check, Expectation, Scalar
+from evalfarm.contracts.suite import Case
 from evalfarm.contracts.verdict import Label
-from graders.paths import groups_at
+from graders.call_rules import broken_rules
+from graders.evidence import gaps, read, refuse_strange
+from graders.paths import found_instead, groups_at
 
 GRADER = "tool_route"
-VERSION = "1"  #: another meaning is another version
+VERSION = "2"  #: another meaning is another version
 _SHOWN = 120  #: characters of what a plugin or a model wrote, in a reason
 
 _Key = tuple[bool, Scalar]
@@ -27,17 +30,13 @@ def judge_route(case: Case, trace: Trace) -> Label:
     """Judge one trace against its case: `case.direct.expect` for the harness `direct`, else `case.expect`.
 
     All reasons are collected, in an order that does not depend on the order of the calls. INCONCLUSIVE,
-    with the gaps as reasons, where telemetry is incomplete, whatever else was seen. Raises ValueError for
+    with the gaps as reasons, where the trace is not whole, whatever else was seen. Raises ValueError for
     a trace that infrastructure ended, and for one that is not this case's.
     """
-    if trace.outcome == "infra_failed":
-        raise ValueError("an attempt that infrastructure ended says nothing about the plugin, and is not graded")
-    if trace.trial.case != case.id:
-        raise ValueError(f"the trace of case {trace.trial.case!r} cannot be graded as case {case.id!r}")
-    if not trace.telemetry.complete:
-        gaps = trace.telemetry.gaps or ("telemetry is incomplete",)
-        return Label(grader=GRADER, version=VERSION, value="INCONCLUSIVE", reasons=gaps)
-    reasons = tuple(_reasons(_expectation(case, trace), trace))
+    refuse_strange(case, trace)
+    if missing := gaps(trace):
+        return Label(grader=GRADER, version=VERSION, value="INCONCLUSIVE", reasons=missing)
+    reasons = tuple(_reasons(case, _expectation(case, trace), trace))
     return Label(grader=GRADER, version=VERSION, value="FAIL" if reasons else "PASS", reasons=reasons)
 
 
@@ -49,10 +48,11 @@ def _expectation(case: Case, trace: Trace) -> Expectation:
     return case.direct.expect
 
 
-def _reasons(expect: Expectation, trace: Trace) -> Iterator[str]:
+def _reasons(case: Case, expect: Expectation, trace: Trace) -> Iterator[str]:
     calls = trace.served_calls
-    yield from _unfinished(trace)
+    yield from _unfinished(case, trace)
     yield from _route(expect, calls)
+    yield from broken_rules(expect, calls)
     for check in expect.arguments:
         documents = [call.arguments for call in calls if call.name == check.tool]
         yield from _compared(check, documents, was="was asked for", was_not="was not asked for")
@@ -63,7 +63,7 @@ def _reasons(expect: Expectation, trace: Trace) -> Iterator[str]:
     yield from _failed(trace)
 
 
-def _unfinished(trace: Trace) -> Iterator[str]:
+def _unfinished(case: Case, trace: Trace) -> Iterator[str]:
     because = f": {_short(trace.failure)}" if trace.failure else ""
     match trace.outcome:
         case "gave_up":
@@ -72,7 +72,8 @@ def _unfinished(trace: Trace) -> Iterator[str]:
             yield f"the run timed out{because}"
         case "crashed":
             yield f"the harness crashed on this case{because}"
-    if trace.trial.arm.harness != "direct" and not trace.answer.strip():
+    # Where the answer has a label of its own, an empty one is its fault and not the route's.
+    if trace.trial.arm.harness != "direct" and not case.facts and not trace.answer.strip():
         yield "the answer is empty"
 
 
@@ -98,12 +99,15 @@ def _compared(check: Check, documents: list[JsonValue], *, was: str, was_not: st
         which = "which is" if len(extra) == 1 else "which are"
         yield f"{check.tool} {was} {_listed(extra)}, {which} outside the expected set ({_listed(expected)})"
     if check.within is None and (missing := expected - seen):
-        yield f"{check.tool} {was_not} {_listed(missing)}"
+        read_ones = [read(document) for document in documents]
+        lost = read_ones and not any(groups_at(document, check.at) for document in read_ones)
+        nothing = f": nothing was found at `{check.at}`, {found_instead(read_ones[0], check.at)}" if lost else ""
+        yield f"{check.tool} {was_not} {_listed(missing)}{nothing}"
 
 
 def _values(check: Check, document: JsonValue) -> Iterator[JsonValue]:
     """What a check compares in one document; records with an error are left out, as they hold no value."""
-    for group in groups_at(_read(document), check.at):
+    for group in groups_at(read(document), check.at):
         records = [record for record in group if not _has_error(check, record)]
         for record in _highest(records, check.highest) if check.highest else records:
             value = record if check.field is None else _field(record, check.field)
@@ -125,7 +129,7 @@ def _highest(records: list[JsonValue], field: str) -> list[JsonValue]:
 def _errors(check: Check, documents: list[JsonValue]) -> list[str]:
     if check.without is None:
         return []
-    groups = [group for document in documents for group in groups_at(_read(document), check.at)]
+    groups = [group for document in documents for group in groups_at(read(document), check.at)]
     errors = [_field(record, check.without) for group in groups for record in group]
     return sorted({_short(_text(error)) for error in errors if error is not None})
 
@@ -161,17 +165,6 @@ def _failures(calls: tuple[ToolCall, ...]) -> set[tuple[str, str]]:
 
 def _is_malformed(call: ToolCall) -> bool:
     return call.arguments is not None and not isinstance(call.arguments, dict)
-
-
-def _read(document: JsonValue) -> JsonValue:
-    """A result that is text is read as JSON where it is JSON: many servers give no structured content."""
-    if not isinstance(document, str):
-        return document
-    try:
-        read: JsonValue = json.loads(document)
-    except (ValueError, RecursionError):
-        return document
-    return read
 
 
 def _field(record: JsonValue, field: str) -> JsonValue:

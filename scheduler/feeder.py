@@ -1,33 +1,60 @@
-"""Keeps the queue a little deeper than the live slots, and no more: a message waiting is a message that can be lost."""
+"""Keeps the queues a little deeper than the live slots, and no more: a message waiting is one that can be lost."""
 
-import math
 from collections.abc import Iterable, Iterator
 
-from evalfarm.broker import App, queue_depth, send_trials
-from evalfarm.contracts.run import Plan
-from evalfarm.runstate import Ledger
+from evalfarm.broker import QUEUES, App, queue_depth, send_trials
+from evalfarm.contracts.run import Plan, QueueName
+from evalfarm.runstate import Client, Ledger, Limits, live_slots, loads, room
+from scheduler.pacing import MOST_PUT_OFF, PUT_OFF_S, Places, models_of, most_waited_s
+from scheduler.shares import fair_room
 
-#: Messages in the queue for every slot that takes them.
-DEPTH_PER_SLOT = 1.25
-#: Trials in one message where one process can run many: `loop` waits on a network, `direct` is over at once.
-CHUNK = 16
+#: Trials in one message where one process can run many: `loop` waits on a network, `direct` is over at once. Four times
+#: what a worker runs side by side, so that it seldom waits for the last trials of a message.
+CHUNK = 64
+#: Messages published in one go; what is more waits for the next look.
+BATCH = 500
 #: Seconds that a worker may take beyond an attempt's own limit, for servers, homes and storage. Then it is killed.
 SET_UP_S = 120.0
-#: Seconds after which a trial that nobody claimed is sent again: a message may die with the worker that took it. One
-#: that only waited behind long trials is dropped when its turn comes, and its trial published anew: a tick is lost.
+#: Seconds after which a trial that nobody claimed is sent again, if no message waits: one may die with the worker that
+#: took it.
 DISPATCH_S = 30.0
+#: Seconds after which it is sent again though messages wait, its own perhaps: nobody can search a queue for it.
+WAITED_LONG_S = 3600.0
+#: Trials looked at in one go.
+_RESEND_LIMIT = 500
+
+NO_LIMITS = Limits()
 
 
-def feed(app: App, ledger: Ledger, plan: Plan, *, slots: int) -> int:
-    """Publish what the queue has room for, and return how many trials that was."""
-    published = 0
-    room = math.ceil(DEPTH_PER_SLOT * slots) - queue_depth(app)
-    while room > 0 and (indices := ledger.take(bite(plan, slots=slots, room=room), DISPATCH_S)):
-        messages = tuple(messages_for(plan, indices))
-        send_trials(app, plan.run, messages, time_limit_s=plan.suite.attempt_timeout_s + SET_UP_S)
-        published += len(indices)
-        room -= len(messages)
-    return published
+def feed(app: App, redis: Client, ledger: Ledger, plan: Plan, queue: QueueName, *, limits: Limits = NO_LIMITS) -> int:
+    """Publish what the queue and the models' limits have room for, and return how many trials that was."""
+    depths: dict[QueueName, int] = {name: queue_depth(app, name) for name in QUEUES}
+    slots = live_slots(redis)
+    ledger.resend(_RESEND_LIMIT, WAITED_LONG_S - DISPATCH_S if depths[queue] else 0.0)
+    known = loads(redis)
+    free = min(BATCH, fair_room(plan.run, known, depths, slots))
+    handed_out = sum(load.handed_out for load in known if load.run == plan.run)
+    places = Places(plan, room(redis, limits, models_of(plan)) if free else {}, handed_out)
+    messages: list[tuple[int, ...]] = []
+    while len(messages) < free and places.left >= 1:
+        if places.some_full and ledger.progress().waiting > MOST_PUT_OFF:
+            break
+        wanted = min(bite(plan, slots=slots, room=free - len(messages)), places.left)
+        indices = ledger.take(int(wanted), DISPATCH_S)
+        if not indices:
+            break
+        now, later = places.share(indices)
+        messages += messages_for(plan, now)
+        if later:
+            ledger.give_back(later, PUT_OFF_S)
+    limit_s = plan.suite.attempt_timeout_s + SET_UP_S + most_waited_s(plan, limits)
+    send_trials(app, plan.run, messages, time_limit_s=limit_s, queue=queue)
+    return sum(map(len, messages))
+
+
+def together(plan: Plan) -> int:
+    """How many trials of a plan travel in one message, at most."""
+    return 1 if any(arm.harness == "codex" for arm in plan.arms) else CHUNK
 
 
 def bite(plan: Plan, *, slots: int, room: int) -> int:
@@ -36,16 +63,16 @@ def bite(plan: Plan, *, slots: int, room: int) -> int:
     Each `codex` trial is a message of its own, so with those in the plan there are no more than there is room for.
     """
     size = min(CHUNK, max(1, plan.size // max(1, 2 * slots)))
-    return min(size, room) if any(arm.harness == "codex" for arm in plan.arms) else size
+    return min(size, room) if together(plan) == 1 else size
 
 
 def messages_for(plan: Plan, indices: Iterable[int]) -> Iterator[tuple[int, ...]]:
     """One message for each `codex` trial, one for all of `direct` and one for all of `loop`."""
-    together: dict[str, list[int]] = {}
+    several: dict[str, list[int]] = {}
     for index in indices:
         harness = plan.trial(index).arm.harness
         if harness == "codex":
             yield (index,)
         else:
-            together.setdefault(harness, []).append(index)
-    yield from map(tuple, together.values())
+            several.setdefault(harness, []).append(index)
+    yield from map(tuple, several.values())

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from evalfarm import __version__
 from evalfarm.contracts.base import digest
-from evalfarm.contracts.run import NO_MODEL, Arm, Isolation, Manifest, Plan
+from evalfarm.contracts.run import NO_MODEL, Arm, Isolation, Manifest, Plan, QueueName
 from evalfarm.contracts.suite import HARNESSES, Case, HarnessName, Suite
 from evalfarm.errors import UnknownName, UsageError
 
@@ -20,6 +20,7 @@ class Axes:
     repeats: int = 1
     seed: int = 0
     isolation: Isolation = "cell"
+    judges: tuple[str, ...] = ()
 
 
 def plan_run(
@@ -58,7 +59,17 @@ def plan_run(
         isolation=axes.isolation,
         files=dict(files),
         executables=tuple(executables),
+        judges=_judges(suite, chosen, axes.judges),
     )
+
+
+def _judges(suite: Suite, cases: Sequence[Case], asked: Sequence[str]) -> tuple[str, ...]:
+    if asked and all(case.rubric is None for case in cases):
+        raise UsageError(
+            f"no chosen case of suite {suite.suite!r} has a rubric, so there is nothing to judge",
+            "leave --judge out, or give cases a rubric (docs/guides/judging.md)",
+        )
+    return tuple(dict.fromkeys(asked))
 
 
 #: Trials of one plan: more than anyone waits for, and still 20 MB of Redis.
@@ -123,20 +134,16 @@ class Measured:
 
 
 def manifest_of(
-    plan: Plan, measured: Measured, *, created_at: float, label: str | None, filters: Mapping[str, str]
+    plan: Plan,
+    measured: Measured,
+    *,
+    created_at: float,
+    label: str | None,
+    filters: Mapping[str, str],
+    queue: QueueName = "interactive",
 ) -> Manifest:
     """What exactly is about to be run, with a digest of everything that can move a score."""
     suite = plan.suite
-    digests = {
-        "plan": digest(plan),
-        "cases": digest([case.model_dump(mode="json") for case in suite.cases if case.id in plan.cases]),
-        "prompts": digest([[case.id, list(case.turns)] for case in suite.cases if case.id in plan.cases]),
-        "files": digest(plan.files),
-        "plugin": digest(suite.plugin),
-        "variants": digest({name: suite.server_of(name).model_dump(mode="json") for name in suite.variants}),
-        "loop": digest(suite.loop),
-        **measured.digests,
-    }
     return Manifest(
         run=plan.run,
         label=label,
@@ -153,6 +160,20 @@ def manifest_of(
         seed=plan.seed,
         planned=plan.size,
         filters=dict(filters),
-        digests=digests,
+        queue=queue,
+        digests={**_digests(plan), **measured.digests},
         versions=dict(measured.versions),
     )
+
+
+def _digests(plan: Plan) -> dict[str, str]:
+    suite = plan.suite
+    return {
+        "plan": digest(plan),
+        "cases": digest([case.model_dump(mode="json") for case in suite.cases if case.id in plan.cases]),
+        "prompts": digest([[case.id, list(case.turns)] for case in suite.cases if case.id in plan.cases]),
+        "files": digest(plan.files),
+        "plugin": digest(suite.plugin),
+        "variants": digest({name: suite.server_of(name).model_dump(mode="json") for name in suite.variants}),
+        "loop": digest(suite.loop),
+    }

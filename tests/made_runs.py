@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evalfarm.analysis.judgement.arms import ArmName
+from evalfarm.analysis.arm_name import ArmName
 from evalfarm.analysis.judgement.notes import Source
 from evalfarm.contracts.run import Arm, Manifest
 from evalfarm.contracts.verdict import CaseSummary, RunSummary, Verdict

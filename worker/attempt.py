@@ -6,21 +6,30 @@ import re
 import shutil
 import time
 import uuid
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import assert_never
 
-from evalfarm.contracts.run import ModelRequest, Outcome, Trace, Trial
-from evalfarm.errors import EvalFarmError
-from evalfarm.prices import Prices
+from evalfarm.contracts.run import FailureKind, Outcome, Trace, Trial
+from evalfarm.errors import (
+    EvalFarmError,
+    HarnessUnavailable,
+    IsolationUnavailable,
+    ModelUnavailable,
+    ServerUnavailable,
+    StoreUnavailable,
+)
+from evalfarm.prices import cost_usd
 from worker.cell.cell import lay_out, open_cell
 from worker.cell.codex_home import adapt
 from worker.cell.codex_plugin import server_entry
 from worker.gateways.model_gateway import ModelGateway
 from worker.gateways.tool_gateway import ToolGateway
 from worker.gateways.upstreams import Upstream
-from worker.harnesses import Ending, Notes, OpenAttempt, codex, direct, loop
+from worker.harnesses import Ending, Notes, OpenAttempt, direct, loop
 from worker.plugin_server import PluginServer
 from worker.station import Prepared, Station
 from worker.witnesses import compare
@@ -28,16 +37,31 @@ from worker.witnesses import compare
 #: Endings in mid-turn: the harness's account may lack its last calls without contradicting the gateway's.
 _CUT_OFF: tuple[Outcome, ...] = ("timed_out", "crashed", "infra_failed")
 
+_KINDS: dict[type[EvalFarmError], FailureKind] = {
+    ModelUnavailable: "model",
+    ServerUnavailable: "server",
+    HarnessUnavailable: "harness",
+    IsolationUnavailable: "isolation",
+    StoreUnavailable: "store",
+}
+
 #: What Codex does not take into the name of a tool.
 _NO_NAME = re.compile("[^A-Za-z0-9_]")
 
 
-async def observe(station: Station, prepared: Prepared, trial: Trial, number: int) -> Trace:
+async def observe(
+    station: Station,
+    prepared: Prepared,
+    trial: Trial,
+    number: int,
+    stopped: Callable[[], str | None] = lambda: None,
+) -> Trace:
     """Run one attempt of a trial and return its trace; the cell is gone when this returns.
 
-    Never raises for what the attempt meets: an infrastructure failure is a trace with that outcome.
+    Never raises for what the attempt meets: an infrastructure failure is a trace with that outcome. Nor when it is
+    cancelled and `stopped` says why: what was seen so far, and paid for, is the trace.
     """
-    return await _Observation(station, prepared, trial, number).run()
+    return await _Observation(station, prepared, trial, number, stopped).run()
 
 
 @dataclass(frozen=True)
@@ -57,6 +81,7 @@ class _Observation:
     prepared: Prepared
     trial: Trial
     number: int
+    stopped: Callable[[], str | None]
     started_at: float = field(default_factory=time.time)
     started: float = field(default_factory=time.monotonic)
     duration_s: float = 0.0
@@ -72,7 +97,11 @@ class _Observation:
                 if ending.outcome == "timed_out" and self.tools is not None and self.tools.lost:
                     await self.station.drop(self.prepared, self.trial.arm.variant, ground.server)
         except EvalFarmError as error:
-            ending = Ending("infra_failed", error.message)
+            ending = Ending("infra_failed", error.message, kind_of(error))
+        except asyncio.CancelledError:
+            if (why := self.stopped()) is None:
+                raise
+            ending = Ending("infra_failed", why, "stopped")
         return self._trace(ending)
 
     async def _ground(self, stack: AsyncExitStack) -> _Ground:
@@ -133,7 +162,10 @@ class _Observation:
         try:
             lay_out(room, ground.codex_home)
             async with open_cell(self.station.codex, self.prepared.plan.isolation, room, apps, rewrite=adapt) as cell:
-                return await codex.drive(attempt, cell)
+                # Imported when asked for: its SDK takes half a second, and no other harness needs it.
+                codex = import_module("worker.harnesses.codex")
+                ending: Ending = await codex.drive(attempt, cell)
+                return ending
         finally:
             shutil.rmtree(room, ignore_errors=True)
 
@@ -141,15 +173,17 @@ class _Observation:
         """What the gateways know outweighs what the harness made of it: an outage is never the agent's failing."""
         if self.tools is not None and self.tools.lost and server.shared:
             told = "the plugin's server went away or did not answer while several attempts were using it"
-            return Ending("infra_failed", f"{told}; the next attempt gets one of its own")
+            return Ending("infra_failed", f"{told}; the next attempt gets one of its own", "server")
         if self.model is not None and self.model.unseen:
             missing = ", ".join(self.model.unseen)
-            return Ending("infra_failed", f"preflight: {self.trial.arm.harness} did not show the model {missing}")
+            told = f"preflight: {self.trial.arm.harness} did not show the model {missing}"
+            return Ending("infra_failed", told, "preflight")
         if self.model is not None and self.model.outage:
-            return Ending("infra_failed", self.model.outage)
+            return Ending("infra_failed", self.model.outage, "model")
         if ending.outcome in _CUT_OFF and self.model is not None and not self.model.answered:
             met = self.model.requests[-1].error if self.model.requests else None
-            return Ending("infra_failed", f"no answer ever came from the model's provider: {met}") if met else ending
+            told = f"no answer ever came from the model's provider: {met}"
+            return Ending("infra_failed", told, "model") if met else ending
         return ending
 
     def _trace(self, ending: Ending) -> Trace:
@@ -161,6 +195,7 @@ class _Observation:
             attempt=self.number,
             outcome=ending.outcome,
             failure=ending.failure,
+            failure_kind=ending.kind,
             turns=tuple(self.notes.turns),
             tool_calls=tuple(self.notes.tool_calls),
             served_calls=served,
@@ -177,20 +212,9 @@ class _Observation:
         )
 
 
-def cost_usd(prices: Prices, model: str, requests: tuple[ModelRequest, ...]) -> float | None:
-    """What an attempt's requests cost together; None as soon as one is unknown, zero only where none was made."""
-    total = 0.0
-    for request in requests:
-        cost = prices.cost_usd(
-            model,
-            input_tokens=request.input_tokens,
-            cached_tokens=request.cached_tokens,
-            output_tokens=request.output_tokens,
-        )
-        if cost is None:
-            return None
-        total += cost
-    return total
+def kind_of(error: EvalFarmError) -> FailureKind:
+    """What broke, by the error that says so."""
+    return _KINDS.get(type(error), "internal")
 
 
 def _put_off(limit: asyncio.Timeout, seconds: float) -> None:

@@ -11,21 +11,23 @@ import shutil
 import uuid
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from cases.policies import SIMULATED_MODELS, Policy, load_base, simulated_policy
+from cases.policies import SIMULATED_MODELS, Policy, load_agents, load_base, simulated_policy
 from evalfarm.contracts.base import digest
 from evalfarm.contracts.run import Isolation, Plan
 from evalfarm.contracts.suite import Plugin, Suite
 from evalfarm.errors import InfrastructureError, UsageError
 from evalfarm.prices import Prices, load_prices
+from evalfarm.runstate import Limits, Throttle
 from evalfarm.settings import Settings
 from evalfarm.store import Store
 from worker.cell.cell import check_isolation, containment
 from worker.cell.codex_home import template_home
 from worker.cell.codex_runtime import Codex, codex_version, find_codex
+from worker.gateways.gate import Gate
 from worker.gateways.upstreams import Upstream, is_simulated, provider, simulated
 from worker.plugin_server import PluginServer
 
@@ -44,8 +46,11 @@ class Prepared:
 class Station:
     """Opened in a worker process's event loop; closed when the process ends."""
 
-    def __init__(self, settings: Settings, store: Store, environ: Mapping[str, str]) -> None:
-        """`environ` provides the values that a suite's `env_from` names."""
+    def __init__(
+        self, settings: Settings, store: Store, environ: Mapping[str, str], throttle: Throttle | None = None
+    ) -> None:
+        """`environ` provides the values that a suite's `env_from` names; without `throttle` no model is limited."""
+        self.throttle = throttle
         self.settings = settings
         self.store = store
         self._environ = environ
@@ -72,6 +77,11 @@ class Station:
         for server in self._servers.values():
             await server.stop()
         await self._stack.aclose()
+
+    @property
+    def limits(self) -> Limits:
+        """The limits that trials are started under."""
+        return self.throttle.limits if self.throttle is not None else Limits()
 
     @cached_property
     def prices(self) -> Prices:
@@ -167,7 +177,7 @@ class Station:
                     if is_simulated(model)
                     else await provider(self.settings, self._stack)
                 )
-            return self._upstreams[name]
+            return replace(self._upstreams[name], gate=Gate(model, self.throttle))
 
     def template(self, prepared: Prepared, variant: str) -> Path:
         """The prepared Codex home for a variant's plugin. Blocks while it is built."""
@@ -182,6 +192,13 @@ class Station:
             cache=self.settings.home / "homes",
         )
 
+    def secrets(self, suite: Suite) -> tuple[str, ...]:
+        """The secret values that this worker holds: the provider's key, and what the suite's servers are handed."""
+        names = {name for variant in suite.variants for name in suite.server_of(variant).env_from}
+        held = [self._environ[name] for name in sorted(names) if name in self._environ]
+        key = self.settings.openai_api_key
+        return (*held, key.get_secret_value()) if key is not None else tuple(held)
+
     def prove(self, isolation: Isolation) -> None:
         """Raise IsolationUnavailable unless the isolation that was asked for works here."""
         check_isolation(self.codex, isolation)
@@ -194,14 +211,15 @@ def plugin_source(suite: Suite, variant: str, folder: Path) -> Path | None:
 
 
 def policies_of(suite: Suite, folder: Path) -> dict[str, Policy]:
-    """Every simulated model's policy on a suite. Raises UsageError when the suite brings none."""
+    """Every simulated model's policy on a suite, its own agents included. Raises UsageError when it brings none."""
     if suite.simulation is None:
         raise UsageError(
             f"suite {suite.suite!r} says nothing of how a simulated model behaves on it",
             "add `simulation:` to the suite (docs/guides/your-plugin.md), or run a real model",
         )
     base = load_base(suite.simulation, folder)
-    return {name: simulated_policy(name, base) for name in SIMULATED_MODELS}
+    own = load_agents(suite.simulation, folder)
+    return own | {name: simulated_policy(name, base) for name in SIMULATED_MODELS}
 
 
 def sweep(cells: Path) -> None:

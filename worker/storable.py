@@ -22,7 +22,7 @@ def why_not(value: object) -> str:
 def mended(value: JsonValue) -> JsonValue:
     """The same value with a question mark for every half of a surrogate pair. It must not be nested too deep."""
     if isinstance(value, str):
-        return value.encode(errors="replace").decode()
+        return value if value.isascii() else value.encode(errors="replace").decode()
     if isinstance(value, list):
         return [mended(part) for part in value]
     if isinstance(value, dict):

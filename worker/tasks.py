@@ -2,6 +2,7 @@
 
 import asyncio
 import ctypes
+import mmap
 import os
 import signal
 import sys
@@ -10,14 +11,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from celery.signals import worker_process_init, worker_process_shutdown, worker_ready
+from celery.signals import worker_process_init, worker_process_shutdown, worker_ready, worker_shutting_down
 
 from evalfarm.broker import RUN_TRIALS, App
 from worker.shift import Shift
 
 _PR_SET_PDEATHSIG = 1
 
-OpenShift = Callable[[], Awaitable[Shift]]
+OpenShift = Callable[[Callable[[], bool]], Awaitable[Shift]]
+"""Makes a process's shift; handed in is what says whether the worker takes no more trials."""
 
 
 @dataclass
@@ -25,12 +27,13 @@ class _Process:
     """The event loop and the shift of this worker process. The loop outlives each task: servers stay up in it."""
 
     open_shift: OpenShift
+    stopping: Callable[[], bool]
     runner: asyncio.Runner = field(default_factory=asyncio.Runner)
     shift: Shift | None = None
 
     async def run(self, run: str, indices: list[int]) -> None:
         if self.shift is None:
-            self.shift = await self.open_shift()
+            self.shift = await self.open_shift(self.stopping)
         await self.shift.run(run, indices)
 
     def close(self) -> None:
@@ -45,18 +48,24 @@ def register(app: App, open_shift: OpenShift, on_ready: Callable[[], None]) -> N
     """
     process: list[_Process] = []
     main_process = os.getpid()
+    # Shared with the processes that are forked: a message of many trials must not keep a worker that was told to stop.
+    told_to_stop = mmap.mmap(-1, 1)
 
     def start(**_: Any) -> None:
         # Celery's hard time limit kills a group only where the child leads one: then nothing it started survives.
         with suppress(PermissionError):
             os.setpgid(0, 0)
         _die_with(main_process)
-        process[:] = [_Process(open_shift)]
+        process[:] = [_Process(open_shift, lambda: told_to_stop[0] != 0)]
 
     def end(**_: Any) -> None:
         for known in process:
             known.close()
 
+    def stop(**_: Any) -> None:
+        told_to_stop[0] = 1
+
+    worker_shutting_down.connect(stop, weak=False)
     worker_ready.connect(lambda **_: on_ready(), weak=False)
     worker_process_init.connect(start, weak=False)
     worker_process_shutdown.connect(end, weak=False)

@@ -12,7 +12,7 @@ from cases.policies.named import (
     slip_chance,
 )
 from cases.policies.probes import MARKER, PROBES, REACHED
-from cases.policies.scripted import Scripted, load_base
+from cases.policies.scripted import Scripted, load_agents, load_base
 from cases.policies.seen import (
     Answer,
     Call,
@@ -52,6 +52,7 @@ __all__ = [
     "SeenTurn",
     "Slow",
     "is_simulated",
+    "load_agents",
     "load_base",
     "plain_question",
     "simulated_policy",

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from pydantic import JsonValue
 
+_NO_NAME = re.compile("[^A-Za-z0-9_]")
 _MENTION = re.compile(r"\[@[^\]]*\]\([a-z][a-z0-9+.-]*://[^)]*\)")
 
 
@@ -57,8 +58,8 @@ class SeenTurn:
     answer: str = ""
 
     def results_of(self, tool: str) -> tuple[SeenResult, ...]:
-        """The results of one tool's calls, in order."""
-        return tuple(result for result in self.results if result.name == tool)
+        """The results of one tool's calls, in order, under whichever of its names the calls were made."""
+        return tuple(result for result in self.results if plain_tool(result.name) == plain_tool(tool))
 
 
 @dataclass(frozen=True)
@@ -83,8 +84,10 @@ class Seen:
         return self.turns[-1] if self.turns else SeenTurn("")
 
     def tool(self, name: str) -> SeenTool | None:
-        """The first tool of this bare name, in whatever namespace."""
-        return next((tool for tool in self.tools if tool.name == name), None)
+        """The first tool of this bare name, in whatever namespace; else the first that Codex would show as it."""
+        exact = (tool for tool in self.tools if tool.name == name)
+        alike = (tool for tool in self.tools if plain_tool(tool.name) == plain_tool(name))
+        return next(exact, None) or next(alike, None)
 
 
 @dataclass(frozen=True)
@@ -137,6 +140,11 @@ class Policy(Protocol):
     def move(self, seen: Seen, draw: random.Random) -> Move:
         """The next move."""
         ...
+
+
+def plain_tool(name: str) -> str:
+    """A tool's name as Codex shows it: every character but letters and digits an underscore."""
+    return _NO_NAME.sub("_", name)
 
 
 def plain_question(text: str) -> str:

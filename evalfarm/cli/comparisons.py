@@ -12,6 +12,7 @@ from evalfarm.analysis.judgement.arms import Axis
 from evalfarm.analysis.judgement.plans import Power, SelfChecks, plan_power, run_power, self_checks
 from evalfarm.analysis.judgement.verdicts import Question, Verdicts, compare_arms, compare_runs
 from evalfarm.analysis.statistics.comparisons import MARGIN
+from evalfarm.cli import options
 from evalfarm.cli.output import stdout_console
 from evalfarm.cli.sources import is_source, read_source
 from evalfarm.errors import ExitCode, UnknownName
@@ -38,15 +39,9 @@ _SPLITS_SEED = 0
 @click.option(
     "--margin", default=MARGIN, show_default=True, help="Differences within ± this count as none; 0.03 is three points."
 )
-@click.option(
-    "--allow-different",
-    "allowed",
-    multiple=True,
-    metavar="KEY",
-    help="Compare although this setting differs, and say so. Repeatable.",
-)
-@click.option("--json", "form", flag_value="json", help="The comparison as one JSON document.")
-@click.option("--markdown", "form", flag_value="markdown", help="GitHub-flavoured Markdown.")
+@options.allow_different("Compare although this setting differs")
+@options.as_json("The comparison")
+@options.in_markdown
 def compare(  # noqa: PLR0913, PLR0917 - one per option
     baseline: str,
     candidate: str | None,
@@ -81,7 +76,7 @@ def compare(  # noqa: PLR0913, PLR0917 - one per option
 @click.option(
     "--effect", default=MARGIN, show_default=True, help="The drop or difference to be found; 0.03 is three points."
 )
-@click.option("--json", "form", flag_value="json", help="The answer as one JSON document.")
+@options.as_json("The answer")
 def power(subject: str, repeats: int | None, effect: float, form: str | None) -> None:
     """Show what a plan can resolve, and what an effect would take.
 
@@ -98,7 +93,7 @@ def power(subject: str, repeats: int | None, effect: float, form: str | None) ->
 
 @click.command(epilog="Example: evalfarm aa bls-20261130-160000")
 @click.argument("run_id", metavar="RUN")
-@click.option("--json", "form", flag_value="json", help="The check as one JSON document.")
+@options.as_json("The check")
 def aa(run_id: str, form: str | None) -> int:
     """Check a run against itself: half of its repeats against the other half.
 

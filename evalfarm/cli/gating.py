@@ -9,14 +9,17 @@ import click
 from pydantic import TypeAdapter
 
 from evalfarm.analysis.judgement.gate import Gate, GateQuestion, GateVerdict, judge_run
+from evalfarm.analysis.judgement.judge_faults import demand_calibrated
 from evalfarm.analysis.judgement.notes import Source
 from evalfarm.analysis.judgement.rule_file import rule_of_file, with_numbers
 from evalfarm.analysis.statistics.regression import NIGHTLY, NightlyRule
+from evalfarm.cli import options
 from evalfarm.cli.comparisons import show
 from evalfarm.cli.confirming import confirm, confirm_of
 from evalfarm.cli.sources import read_nights, read_source
 from evalfarm.cli.standing import open_farm
 from evalfarm.errors import ExitCode, UsageError
+from evalfarm.judgings import Judgings
 from evalfarm.reports.comparison.gate import report
 from evalfarm.settings import load_settings
 from evalfarm.store import Store
@@ -45,23 +48,24 @@ _EXITS: dict[GateVerdict, ExitCode] = {
     "--set", "numbers", multiple=True, metavar="NAME=NUMBER", help="One number of the rule, least_nights=3. Repeatable."
 )
 @click.option(
-    "--confirm", "confirming", is_flag=True, help="Where the screen fires, run the fresh repeats that decide."
+    "--calibrated",
+    type=click.FloatRange(0, 1, min_open=True),
+    metavar="SHARE",
+    help="Refuse a run whose judge may pass more wrong answers than this, 0.05 say, by held-out labels.",
 )
 @click.option(
-    "--allow-different",
-    "allowed",
-    multiple=True,
-    metavar="KEY",
-    help="Judge although this setting differs. Repeatable.",
+    "--confirm", "confirming", is_flag=True, help="Where the screen fires, run the fresh repeats that decide."
 )
-@click.option("--json", "form", flag_value="json", help="The verdict as one JSON document.")
-@click.option("--markdown", "form", flag_value="markdown", help="GitHub-flavoured Markdown.")
+@options.allow_different("Judge although this setting differs")
+@options.as_json("The verdict")
+@options.in_markdown
 def gate(  # noqa: PLR0913, PLR0917 - one per option
     run_id: str,
     baselines: tuple[str, ...],
     at_least: float | None,
     rule_file: Path | None,
     numbers: tuple[str, ...],
+    calibrated: float | None,
     confirming: bool,
     allowed: tuple[str, ...],
     form: str | None,
@@ -75,6 +79,9 @@ def gate(  # noqa: PLR0913, PLR0917 - one per option
     question = GateQuestion(_rule(rule_file, numbers), at_least, frozenset(allowed))
     store = Store(settings.store_url)
     run = read_source(store, run_id)
+    if calibrated is not None:
+        digests = {} if run.summary.manifest is None else run.summary.manifest.digests
+        demand_calibrated(run.summary.run, digests, Judgings(store.objects).calibrations(), calibrated)
     nights = read_nights(store, baselines, run.summary)
     found = judge_run(run, nights, _confirmed(store, run), question)
     if confirming and found.to_confirm:
@@ -84,8 +91,8 @@ def gate(  # noqa: PLR0913, PLR0917 - one per option
         if ended is None:
             return int(ExitCode.INTERRUPTED)
         found = judge_run(run, nights, read_source(store, ended.run), question)
-    options = {"--baseline": baselines, "--set": numbers, "--allow-different": allowed}
-    command = confirm_command(run.summary.run, options, at_least, rule_file)
+    asked = {"--baseline": baselines, "--set": numbers, "--allow-different": allowed}
+    command = confirm_command(run.summary.run, asked, at_least, rule_file)
     if found.to_confirm and run.summary.manifest is not None:
         found = replace(found, confirm_with=command)
     show(found, TypeAdapter(Gate), report, form)
@@ -93,11 +100,11 @@ def gate(  # noqa: PLR0913, PLR0917 - one per option
 
 
 def confirm_command(
-    run: str, options: Mapping[str, Sequence[str]], at_least: float | None, rule_file: Path | None
+    run: str, asked: Mapping[str, Sequence[str]], at_least: float | None, rule_file: Path | None
 ) -> str:
     """What to type so that the same question is asked again, with fresh repeats."""
     words = ["evalfarm", "gate", run]
-    words += [word for option, values in options.items() for value in values for word in (option, value)]
+    words += [word for option, values in asked.items() for value in values for word in (option, value)]
     words += [] if at_least is None else ["--at-least", f"{at_least:g}"]
     words += [] if rule_file is None else ["--rule", str(rule_file)]
     return shlex.join([*words, "--confirm"])

@@ -1,28 +1,40 @@
 """The `evalfarm` command group, and how an error ends a command: one message, a hint, a documented exit code."""
 
+import gc
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from keyword import iskeyword
 from typing import Any, NoReturn
 
 import click
 
 from evalfarm import __version__
 from evalfarm.errors import EvalFarmError, ExitCode
+from evalfarm.reports.safe_text import harmless
 
 #: command -> module that holds it. Loaded when asked for: `evalfarm --help` must not import Celery or OpenAI.
 _COMMANDS = {
     "run": "evalfarm.cli.runs",
     "resume": "evalfarm.cli.runs",
+    "status": "evalfarm.cli.status",
+    "cancel": "evalfarm.cli.mending",
+    "rebuild": "evalfarm.cli.mending",
     "report": "evalfarm.cli.results",
     "show": "evalfarm.cli.results",
-    "regrade": "evalfarm.cli.results",
+    "regrade": "evalfarm.cli.regrading",
     "runs": "evalfarm.cli.results",
+    "promote": "evalfarm.cli.regressions",
+    "lock": "evalfarm.cli.regressions",
     "compare": "evalfarm.cli.comparisons",
     "gate": "evalfarm.cli.gating",
     "power": "evalfarm.cli.comparisons",
     "aa": "evalfarm.cli.comparisons",
+    "metrics": "evalfarm.cli.metrics",
+    "import": "evalfarm.cli.importing",
     "analyze": "evalfarm.cli.analyze",
+    "calibrate": "evalfarm.cli.calibrate",
+    "adjudicate": "evalfarm.cli.adjudicate",
     "doctor": "evalfarm.cli.doctor",
     "worker": "evalfarm.cli.working",
     "scheduler": "evalfarm.cli.tending",
@@ -37,7 +49,7 @@ Examples:
 
 \b
 Exit codes:
-  0 done; for run: every trial was decided   1 gate: regressed; aa: it does not agree with itself
+  0 done; for run: every trial was decided   1 gate: regressed; aa: not itself; calibrate: a fault
   2 bad input, nothing was started           3 too little can be said: undecided trials or evidence
   4 something evalfarm stands on failed      70 a fault of evalfarm's own
   130 stopped by Ctrl-C; evalfarm resume RUN goes on"""
@@ -50,7 +62,13 @@ class _Group(click.Group):
     def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = getattr(import_module(_COMMANDS[cmd_name]), cmd_name)
+        attribute = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
+        # What is imported stays: to look for garbage among it takes a seventh of the start-up, and would be done again
+        # and again while trials run.
+        gc.disable()
+        command: click.Command = getattr(import_module(_COMMANDS[cmd_name]), attribute)
+        gc.freeze()
+        gc.enable()
         return command
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -62,15 +80,24 @@ class _Group(click.Group):
 _SUMMARIES = {
     "run": "Run a suite and report.",
     "resume": "Go on with a run that was interrupted, and report.",
+    "status": "Show how far a run is, arm by arm; without RUN, every open run.",
+    "cancel": "Stop a run for good: no further trial starts, and those at work are cut short.",
+    "rebuild": "Restore a run's state in Redis from object storage alone.",
     "report": "Print the report of a finished run.",
     "show": "Show what was observed in one trial, turn by turn.",
     "regrade": "Judge a run's stored traces again; no model takes part.",
     "runs": "List the runs in the store, newest first.",
+    "promote": "Keep a resolved failure in the suite's regression set.",
+    "lock": "Write down what each version in a suite stands for.",
     "compare": "Compare two runs, or the arms of one, case by case.",
     "gate": "Judge a run against the nights before it, or against a fixed bar.",
     "power": "Show what a plan can resolve, and what an effect would take.",
     "aa": "Check a run against itself: half of its repeats against the other half.",
+    "metrics": "Measure a run's conversations by fixed rules, and what changed.",
+    "import": "Bring conversations from elsewhere, to be measured as a run's.",
     "analyze": "Print the report of results from elsewhere.",
+    "calibrate": "Measure a judge against labelled answers, and name its faults.",
+    "adjudicate": "Go through the answers of a run on which labels disagree.",
     "doctor": "Check what is installed, what is reachable and which isolation works here.",
     "worker": "Run trials from the queue until stopped.",
     "scheduler": "Tend every open run until stopped: feed, reap, archive, seal.",
@@ -93,7 +120,8 @@ def guarded(command: Callable[[], Any]) -> int:
     try:
         code = command()
     except EvalFarmError as error:
-        click.echo(f"Error: {error}", err=True)
+        # What a suite's author or a server wrote may be in it.
+        click.echo(f"Error: {harmless(str(error))}", err=True)
         return int(error.exit_code)
     except click.exceptions.Exit as done:
         return done.exit_code

@@ -39,7 +39,7 @@ class Progressing:
 
     def __enter__(self) -> Self:
         simulated = "; a simulated model takes part" if self._manifest.simulated else ""
-        self._say(f"Run {self._manifest.run}: {self._manifest.planned} trials{simulated}")
+        self.say(f"Run {self._manifest.run}: {self._manifest.planned} trials{simulated}")
         self._bar.start()
         return self
 
@@ -61,7 +61,7 @@ class Progressing:
         waits = not crew and not seen.in_flight
         if waits and self._bar.disable and not self._told_waiting:
             self._told_waiting = True
-            self._say("No worker takes its trials yet. Start one: evalfarm worker")
+            self.say("No worker takes its trials yet. Start one: evalfarm worker")
         self._bar.update(
             self._task, completed=seen.closed, told=told + ("; waiting for a worker: evalfarm worker" if waits else "")
         )
@@ -70,14 +70,15 @@ class Progressing:
         """Say that Ctrl-C was heard, and what a second one does while `crew` local workers finish."""
         self._bar.stop()
         if crew:
-            self._say("\nStopping. Trials at work finish first; Ctrl-C again stops them at once, to be run anew.")
+            self.say("\nStopping. Trials at work finish first; Ctrl-C again stops them at once, to be run anew.")
 
     def stopped(self) -> None:
         """Say how to go on."""
         self._bar.stop()
-        self._say(f"Stopped. What is decided is kept. Go on with: evalfarm resume {self._manifest.run}")
+        self.say(f"Stopped. What is decided is kept. Go on with: evalfarm resume {self._manifest.run}")
 
-    def _say(self, text: str) -> None:
+    def say(self, text: str) -> None:
+        """Print a line above the bar."""
         self._console.print(text, highlight=False, soft_wrap=True)
 
 

@@ -1,41 +1,38 @@
-"""`evalfarm report`, `show`, `regrade` and `runs`: what the store knows, with no model and no queue."""
+"""`evalfarm report`, `show` and `runs`: what the store knows, with no model and no queue."""
 
 import json
 import time
-from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import click
 from rich.table import Table
 
-from evalfarm.analysis.summary.aggregate import summarize
-from evalfarm.cli.output import as_document, stdout_console, write_report
-from evalfarm.contracts.run import Plan
-from evalfarm.contracts.verdict import Result, RunSummary
+from cases.answer_functions import AnswerFunction, load_functions
+from evalfarm.cli import options
+from evalfarm.cli.output import stdout_console
+from evalfarm.contracts.run import Plan, Trace
+from evalfarm.contracts.verdict import RunSummary
 from evalfarm.errors import UnknownName, UsageError
-from evalfarm.reports.run import markdown, page, terminal
 from evalfarm.reports.run.trace_view import render_trace
 from evalfarm.settings import Settings, load_settings
 from evalfarm.store import Store
-from graders.grade import grader_digest, result_of
+from graders.grade import result_of
 
 
 @click.command(epilog="Example: evalfarm report bls-20261130-160000 --html > report.html")
 @click.argument("run_id", metavar="RUN")
-@click.option("--json", "form", flag_value="json", help="The summary as one JSON document.")
-@click.option("--html", "form", flag_value="html", help="One self-contained page.")
-@click.option("--markdown", "form", flag_value="markdown", help="GitHub-flavoured Markdown.")
+@options.as_json("The summary")
+@options.html
+@options.in_markdown
 def report(run_id: str, form: str | None) -> None:
     """Print the report of a finished run.
 
     RUN may be a label; the newest run that carries it is meant.
     """
     _, store = _store()
-    summary = summary_of(store, run_of(store, run_id))
-    forms = {"json": as_document, "html": page.render, "markdown": markdown.render}
-    if form is None:
-        terminal.render(summary, console=stdout_console())
-    else:
-        click.echo(forms[form](summary), nl=False)
+    options.print_summary(summary_of(store, run_of(store, run_id)), form)
 
 
 @click.command(epilog="Example: evalfarm show bls-20261130-160000/7")
@@ -47,42 +44,12 @@ def show(trial: str, as_json: bool) -> None:
     That is every call, request, command and answer of its last attempt, or of the one named.
     """
     _, store = _store()
-    run_name, index, attempt = _place(store, trial)
-    attempts = store.attempts_of(run_name, index)
-    if not attempts or (attempt is not None and attempt not in attempts):
-        known = f"its attempts: {', '.join(map(str, attempts))}" if attempts else "it has not run yet"
-        raise UnknownName(
-            f"run {run_name!r} holds no trace of trial {index}" + (f", attempt {attempt}" if attempt else ""), known
-        )
-    trace = store.get_trace(run_name, index, attempt or attempts[-1])
+    trace = trial_of(store, trial)
     if as_json:
         click.echo(trace.model_dump_json(indent=2))
         return
-    case = store.get_plan(run_name).suite.case(trace.trial.case)
-    render_trace(trace, result_of(case, trace), console=stdout_console())
-
-
-@click.command(epilog="Example: evalfarm regrade bls-20261130-160000")
-@click.argument("run_id", metavar="RUN")
-@click.option("--json", "as_json", is_flag=True, help="Print the new summary as one JSON document.")
-def regrade(run_id: str, as_json: bool) -> None:
-    """Judge a run's stored traces again; no model takes part.
-
-    The grader is the one installed now. The run keeps its verdicts; what would change is shown.
-    """
-    settings, store = _store()
-    name = run_of(store, run_id)
-    before, plan = summary_of(store, name), store.get_plan(name)
-    old = {result.trial.index: result for result in store.results(name)}
-    new = [_regraded(store, plan, result) for result in old.values()]
-    store.put_regrade(name, grader_digest(), new)
-    manifest = store.get_manifest(name)
-    manifest = manifest.model_copy(update={"digests": {**manifest.digests, "grader": grader_digest()}})
-    summary = summarize(manifest, plan, new, attempts=before.attempts, finished=before.finished)
-    write_report(summary, settings.home / "regraded", as_json=as_json)
-    changed = [result for result in new if result.verdict != old[result.trial.index].verdict]
-    if not as_json:
-        click.echo(f"\nRegraded {_counted(len(new), 'trial')}: {_changes(changed, old)}")
+    plan = store.get_plan(trace.run)
+    render_trace(trace, result_of(plan.suite, trace, stored_functions(store, plan)), console=stdout_console())
 
 
 @click.command(epilog="Example: evalfarm runs --json")
@@ -115,6 +82,8 @@ def run_of(store: Store, name: str) -> str:
     for manifest in manifests:
         if name == manifest.label:
             return manifest.run
+    with suppress(UnknownName):
+        return store.get_manifest(name).run  # refused, as one that another version of evalfarm made
     known = ", ".join(manifest.run for manifest in manifests[:5])
     raise UnknownName(
         f"there is no run {name!r} in {store.url}", f"the newest runs: {known}" if known else "there are no runs yet"
@@ -129,6 +98,30 @@ def summary_of(store: Store, run_name: str) -> RunSummary:
             f"run {run_name!r} is not finished, so it has no report", f"go on with it: evalfarm resume {run_name}"
         )
     return summary
+
+
+def trial_of(store: Store, name: str) -> Trace:
+    """The trace of RUN/TRIAL, its last attempt, or of RUN/TRIAL/ATTEMPT. Raises UsageError, UnknownName."""
+    run_name, index, attempt = _place(store, name)
+    attempts = store.attempts_of(run_name, index)
+    if not attempts or (attempt is not None and attempt not in attempts):
+        known = f"its attempts: {', '.join(map(str, attempts))}" if attempts else "it has not run yet"
+        raise UnknownName(
+            f"run {run_name!r} holds no trace of trial {index}" + (f", attempt {attempt}" if attempt else ""), known
+        )
+    return store.get_trace(run_name, index, attempt or attempts[-1])
+
+
+def stored_functions(store: Store, plan: Plan) -> dict[str, AnswerFunction]:
+    """The answer functions of a run's suite, from the bytes that the run stored."""
+    name = plan.suite.answer_functions
+    if name is None:
+        return {}
+    with TemporaryDirectory() as folder:
+        target = Path(folder, name)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(store.get_blob(plan.files[name]))
+        return load_functions(plan.suite, Path(folder))
 
 
 def _store() -> tuple[Settings, Store]:
@@ -146,20 +139,3 @@ def _place(store: Store, text: str) -> tuple[str, int, int | None]:
     if index >= size:
         raise UnknownName(f"run {run_name!r} has no trial {index}", f"its trials are 0 to {size - 1}")
     return run_name, index, int(rest[1]) if len(rest) == 2 else None
-
-
-def _regraded(store: Store, plan: Plan, result: Result) -> Result:
-    if result.attempt not in store.attempts_of(plan.run, result.trial.index):
-        return result  # a trial closed without a payload, as when its worker was killed, has nothing to judge
-    return result_of(plan.suite.case(result.trial.case), store.get_trace(plan.run, result.trial.index, result.attempt))
-
-
-def _changes(changed: Sequence[Result], old: dict[int, Result]) -> str:
-    if not changed:
-        return "every verdict is as it was."
-    lines = [f"  trial {r.trial.index} ({r.trial.case}): {old[r.trial.index].verdict} → {r.verdict}" for r in changed]
-    return f"{_counted(len(changed), 'verdict')} changed:\n" + "\n".join(lines)
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" + ("" if number == 1 else "s")

@@ -5,23 +5,32 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from cases.answer_functions import AnswerFunction
 from evalfarm.broker import make_app
 from evalfarm.cli.connecting import open_redis
-from evalfarm.errors import BrokerUnavailable, InfrastructureError
-from evalfarm.runstate import Client
+from evalfarm.cli.results import stored_functions
+from evalfarm.contracts.run import Plan, Trace
+from evalfarm.contracts.verdict import Result
+from evalfarm.embedded import embedded_redis
+from evalfarm.errors import InfrastructureError
+from evalfarm.runstate import Client, load_limits
 from evalfarm.settings import Settings
 from evalfarm.store import Store
+from graders.grade import result_of
+from graders.judge.panel import conclude
+from scheduler.judging import Judging
+from scheduler.reaper import Grade
 from scheduler.runs import Scheduler
 
 #: Seconds that a worker without an open trial has to end before it is killed.
 _PATIENCE_S = 20.0
 #: Seconds that a worker which was told to stop at once has to clear up.
-_CLEARING_UP_S = 5.0
+_CLEARING_UP_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -33,9 +42,52 @@ class Farm:
     redis: Client
     redis_url: str
 
-    def scheduler(self) -> Scheduler:
-        """What tends runs."""
-        return Scheduler(self.store, self.redis, make_app(self.redis_url))
+    def scheduler(self, say: Callable[[str], None] = lambda _: None) -> Scheduler:
+        """What tends runs; `say` is told what a person should know."""
+        app = make_app(self.redis_url)
+        return Scheduler(
+            self.store,
+            self.redis,
+            app,
+            grader_of(self.store),
+            limits=load_limits(self.settings.limits),
+            lease_s=self.settings.lease_s,
+            say=say,
+            revive=self._revive,
+            judging=Judging(self.store, self.redis, app, conclude),
+        )
+
+    def _revive(self) -> None:
+        """Start the embedded server again if it died: its folder has what it knew a second before."""
+        if self.settings.redis_url is None:
+            with embedded_redis(self.settings.home):
+                pass
+
+
+def grader_of(store: Store) -> Grade:
+    """Judges stored traces as the workers do, with the functions that each run's suite brought."""
+    functions: dict[str, dict[str, AnswerFunction]] = {}
+
+    def grade(plan: Plan, trace: Trace) -> Result:
+        if plan.run not in functions:
+            functions[plan.run] = stored_functions(store, plan)
+        return result_of(plan.suite, trace, functions[plan.run])
+
+    return grade
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Lets SIGTERM do what Ctrl-C does while the block lasts: a supervisor's stop is as orderly."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager
@@ -70,18 +122,19 @@ def default_workers(settings: Settings) -> int:
 class Crew:
     """The worker processes that a command started; each is a Celery worker of one slot."""
 
-    def __init__(self, workers: list["subprocess.Popen[bytes]"], logs: Path) -> None:
-        self._workers = workers
-        self._logs = logs
+    def __init__(self, workers: dict[Path, "subprocess.Popen[bytes]"]) -> None:
+        """`workers` are found by their logs."""
+        self._workers = list(workers.values())
+        self._logs = list(workers)
 
     def check(self) -> int:
-        """How many still work. Raises BrokerUnavailable when there were some and all have ended."""
+        """How many still work. Raises InfrastructureError when there were some and all have ended."""
         alive = sum(worker.poll() is None for worker in self._workers)
         if self._workers and not alive:
-            tails = "".join(f"\n{path.name}: {_tail(path)}" for path in sorted(self._logs.glob("worker-*.log")))
-            raise BrokerUnavailable(
+            tails = "".join(f"\n{path.name}: {_tail(path)}" for path in self._logs)
+            raise InfrastructureError(
                 f"every local worker has stopped{tails}",
-                f"their logs are in {self._logs}; evalfarm doctor checks the machine",
+                f"their logs are in {self._logs[0].parent}; evalfarm doctor checks the machine",
             )
         return alive
 
@@ -108,13 +161,14 @@ class Crew:
 
 
 @contextmanager
-def local_workers(farm: Farm, count: int) -> Iterator[Crew]:
-    """Run `count` worker processes of this machine while the block lasts.
+def local_workers(farm: Farm, run: str, count: int) -> Iterator[Crew]:
+    """Run `count` worker processes of this machine while the block lasts; their logs are named after the run.
 
     They hold a pipe of ours as standard input and stop when it closes, which it does however we end.
     """
-    logs = log_folder(farm.settings.home)
-    crew = Crew([_start_worker(farm, logs / f"worker-{number}.log") for number in range(1, count + 1)], logs)
+    folder = log_folder(farm.settings.home)
+    logs = [folder / f"{run}-worker-{number}.log" for number in range(1, count + 1)]
+    crew = Crew({log: _start_worker(farm, log) for log in logs})
     try:
         yield crew
     finally:

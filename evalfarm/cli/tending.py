@@ -19,7 +19,7 @@ def scheduler() -> None:
     """
     settings = load_settings()
     with open_farm(settings) as farm:
-        tending = farm.scheduler()
+        tending = farm.scheduler(lambda told: click.echo(told, err=True))
         click.echo(f"Tending the runs in {farm.store.url}", err=True)
         while True:
             for run in open_runs(farm.redis):

@@ -9,15 +9,20 @@ from collections.abc import Callable
 
 import click
 
-from evalfarm.broker import TRIALS, App, make_app
+from cases.answer_functions import load_functions
+from evalfarm.broker import ALL_QUEUES, App, make_app
 from evalfarm.cli.connecting import open_redis
+from evalfarm.cli.judging import open_bench
+from evalfarm.contracts.run import Trace
+from evalfarm.contracts.verdict import Result
 from evalfarm.errors import EvalFarmError
-from evalfarm.runstate import Client, beat, connect
+from evalfarm.runstate import Client, Throttle, beat, connect, load_limits
 from evalfarm.settings import Settings, environment, load_settings
 from evalfarm.store import Store
 from graders.grade import result_of
+from graders.tasks import register as register_judging
 from worker.shift import Shift
-from worker.station import Station
+from worker.station import Prepared, Station
 from worker.tasks import register
 
 #: Seconds between a worker's beats, and how long one counts.
@@ -39,6 +44,7 @@ def worker(slots: int, while_stdin: bool) -> None:
     SIGTERM and Ctrl-C finish what is running first; a second Ctrl-C stops it at once, to be run anew.
     """
     settings = load_settings()
+    load_limits(settings.limits)  # what is wrong with them is told here, not by every process that is forked
     # The store is not touched here: object storage's runtime does not survive the fork into worker processes.
     with open_redis(settings) as (redis_url, client):
         name = f"worker-{os.getpid()}@{socket.gethostname()}"
@@ -50,7 +56,7 @@ def worker(slots: int, while_stdin: bool) -> None:
             "--concurrency",
             str(slots),
             "--queues",
-            TRIALS,
+            ",".join(ALL_QUEUES),
             "--hostname",
             name,
             "--loglevel",
@@ -62,18 +68,27 @@ def worker(slots: int, while_stdin: bool) -> None:
         worker_app(settings, redis_url, beating.start).worker_main(["worker", *options])
 
 
+def grade(prepared: Prepared, trace: Trace) -> Result:
+    """Judge a trace by its run's suite, with the functions that the suite brings."""
+    suite = prepared.plan.suite
+    return result_of(suite, trace, load_functions(suite, prepared.folder))
+
+
 def worker_app(settings: Settings, redis_url: str, on_ready: Callable[[], None]) -> App:
     """The application that worker processes run, with its task and the grader wired in.
 
     What a process holds is opened in it, after the fork: connections must not be shared across one.
     """
 
-    async def open_shift() -> Shift:
-        station = await Station(settings, Store(settings.store_url), environment()).open()
-        return Shift(station, connect(redis_url), result_of)
+    async def open_shift(stopping: Callable[[], bool]) -> Shift:
+        client = connect(redis_url)
+        throttle = Throttle(client, load_limits(settings.limits))
+        station = await Station(settings, Store(settings.store_url), environment(), throttle).open()
+        return Shift(station, client, grade, stopping)
 
     app = make_app(redis_url)
     register(app, open_shift, on_ready)
+    register_judging(app, lambda: open_bench(settings, redis_url))
     return app
 
 

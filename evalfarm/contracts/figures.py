@@ -71,9 +71,10 @@ class RepeatSpread(Contract):
 
 
 class Cost(Contract):
-    """US dollars of the counted attempts; None as soon as one trial's price is not known."""
+    """US dollars of the counted attempts, and of all; None as soon as one trial's price is not known."""
 
     total_usd: float | None
     per_question_usd: float | None  #: over the trials that ran
     per_pass_usd: float | None  #: None too where nothing passed
-    uncounted_attempts: int  #: earlier attempts of the same trials, whose cost is not in these figures
+    uncounted_attempts: int  #: earlier attempts of the same trials, whose cost is in `all_attempts_usd` alone
+    all_attempts_usd: float | None = None  #: with the attempts that did not count

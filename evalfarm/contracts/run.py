@@ -12,10 +12,20 @@ from typing import Literal
 from pydantic import Field, JsonValue
 
 from evalfarm.contracts.base import Contract, Name
+from evalfarm.contracts.budget import Budget
 from evalfarm.contracts.suite import HarnessName, Suite
 
 Isolation = Literal["cell", "harness"]
 """`cell`: our own namespaces around the product; `harness`: the product's own sandbox only."""
+
+HARNESS_TOOLS = "(harness)"
+"""In place of a server's name: the tool is the harness's own, as web search. No MCP server can be called so."""
+
+QueueName = Literal["interactive", "nightly"]
+"""Whose turn it is where both wait: somebody who waits at a terminal, or a nightly run."""
+
+COUNTED = ("turns", "tool_calls", "served_calls", "requests", "shell_commands", "events")
+"""Records of a trace that are counted: one that holds less of them than it did has lost something."""
 
 NO_MODEL = "none"
 """The model's name where no model takes part (`direct`)."""
@@ -23,6 +33,9 @@ NO_MODEL = "none"
 Outcome = Literal["finished", "gave_up", "timed_out", "crashed", "infra_failed"]
 """How an attempt ended. `gave_up`: the loop's step limit; `crashed`: the harness failed on this input;
 `infra_failed`: something around it broke, so it says nothing about the plugin."""
+
+FailureKind = Literal["model", "server", "harness", "preflight", "store", "isolation", "stopped", "internal"]
+"""What broke around an attempt that ended as `infra_failed`; `stopped`: its lease was lost, or its run cancelled."""
 
 
 class Arm(Contract):
@@ -55,6 +68,7 @@ class Plan(Contract):
     isolation: Isolation = "cell"
     files: dict[str, str] = {}  #: path relative to the suite's folder -> digest of its bytes
     executables: tuple[str, ...] = ()  #: the paths among them that are programs
+    judges: tuple[str, ...] = ()  #: the models that judge the answers of cases with a rubric; none: nobody does
 
     @property
     def size(self) -> int:
@@ -79,6 +93,11 @@ class Plan(Contract):
             arm=arm,
             seed=trial_seed(self.suite.suite, case, arm.model, repeat, self.seed),
         )
+
+    @property
+    def arms_in_order(self) -> tuple[int, ...]:
+        """The place of each trial's arm in `arms`, for the trials of one repeat; every repeat has the same."""
+        return tuple(place % len(self.arms) for place in self._order)
 
     @cached_property
     def _order(self) -> list[int]:
@@ -107,6 +126,8 @@ class ToolCall(Contract):
     started_s: float = 0.0  #: since the attempt's start
     duration_s: float | None = None
     turn: int = 0
+    server: str | None = None  #: whose tool it is; None: the plugin's own server, HARNESS_TOOLS: the harness's
+    call_id: str | None = None  #: as the harness numbers it; what is told twice under one number is one call
 
 
 class ShellCommand(Contract):
@@ -138,6 +159,9 @@ class ModelRequest(Contract):
     cached_tokens: int | None = None
     output_tokens: int | None = None
     reasoning_tokens: int | None = None
+    cached_write_tokens: int | None = None  #: of the input, newly written to the provider's cache
+    side: bool = False  #: no request of the conversation's own: a title, a summary
+    cost_usd: float | None = None  #: of this request, where it is told apart from the trace's
 
 
 class Turn(Contract):
@@ -152,6 +176,7 @@ class Telemetry(Contract):
 
     complete: bool
     gaps: tuple[str, ...] = ()
+    counted: dict[str, int] | None = None  #: what of COUNTED the trace held when it was written down; none: not counted
 
 
 class Trace(Contract):
@@ -163,6 +188,7 @@ class Trace(Contract):
     attempt: int
     outcome: Outcome
     failure: str | None = None  #: why it did not finish
+    failure_kind: FailureKind | None = None  #: of `infra_failed`: what broke
     turns: tuple[Turn, ...] = ()
     tool_calls: tuple[ToolCall, ...] = ()  #: witness 1: the harness's account
     served_calls: tuple[ToolCall, ...] = ()  #: witness 2: the tool gateway's account
@@ -176,6 +202,12 @@ class Trace(Contract):
     started_at: float  #: seconds since the epoch, the worker's clock
     duration_s: float  #: the attempt, from the open cell to the last answer
     cost_usd: float | None = None  #: None: unknown
+    redacted: dict[str, int] = {}  #: kind of secret -> how many were replaced before the trace was stored
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many of each of COUNTED it holds now."""
+        return {name: len(getattr(self, name)) for name in COUNTED}
 
     @property
     def answer(self) -> str:
@@ -207,6 +239,8 @@ class Manifest(Contract):
     seed: int
     planned: int
     filters: dict[str, str] = {}
+    queue: QueueName = "interactive"
+    budget: Budget | None = None
     digests: dict[str, str]  #: what can move a score -> digest: plan, cases, prompts, plugin, server, grader, prices …
     versions: dict[str, str]  #: Codex, its SDK, the MCP and OpenAI libraries, Python
     model_transport: str = "https"  #: how Codex reaches the model gateway

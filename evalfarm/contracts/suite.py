@@ -4,27 +4,28 @@ A suite file is this model written as YAML; `cases/loader.py` loads it and turns
 fit into an error with file and line.
 """
 
-import re
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import AfterValidator, ConfigDict, Field, JsonValue, model_validator
+from pydantic import ConfigDict, Field, JsonValue, model_validator
 
+from evalfarm.contracts.answer import (
+    BOTH_MUST_PASS,
+    Conclusion,
+    Fact,
+    Fixture,
+    FixtureName,
+    Judgement,
+    Pattern,
+    Reference,
+    Rubric,
+    WholeVerdictTable,
+)
 from evalfarm.contracts.base import Contract, Name
+from evalfarm.contracts.conversation_rules import ConversationRules
+from evalfarm.contracts.route import Expectation
 
 HarnessName = Literal["direct", "loop", "codex"]
 HARNESSES: tuple[HarnessName, ...] = ("direct", "loop", "codex")
-Scalar = str | int | float | bool
-
-_RECORDS_PATH = re.compile(r"(\[\*\]|[^.\[\]]+)(\[\*\])*(\.[^.\[\]]+(\[\*\])*)*")
-
-
-def _reads_as_path(path: str) -> str:
-    if not _RECORDS_PATH.fullmatch(path):
-        raise ValueError(f"{path!r} is no path: give names separated by dots, [*] for every element, as in hits[*].id")
-    return path
-
-
-RecordsPath = Annotated[str, AfterValidator(_reads_as_path)]
 
 
 class Server(Contract):
@@ -74,42 +75,6 @@ class Variant(Contract):
     plugin_path: str | None = None  #: replaces the plugin's folder
 
 
-class Check(Contract):
-    """A set of values, collected from every call of one tool, compared with the values expected.
-
-    `at` is a path to the records, over each call's arguments or result: names separated by dots, `[*]`
-    for every element of a list (`results[*].candidates[*]`, `series_ids[*]`).
-    """
-
-    tool: Name
-    at: RecordsPath
-    highest: str | None = None  #: of each list of records keep those whose field is the largest
-    without: str | None = None  #: a record with this field (not null) is an error, and fails the check
-    field: str | None = None  #: the record's field to compare; none: the record itself
-    exactly: tuple[Scalar, ...] | None = None
-    includes: tuple[Scalar, ...] | None = None
-    within: tuple[Scalar, ...] | None = None
-
-    @model_validator(mode="after")
-    def _one_comparison(self) -> Self:
-        if sum(values is not None for values in (self.exactly, self.includes, self.within)) != 1:
-            raise ValueError("give exactly one of exactly, includes and within")
-        return self
-
-
-class Expectation(Contract):
-    """What must be seen in a trace, in terms of tools, arguments and results."""
-
-    tools: tuple[Name, ...] = ()  #: each is called at least once
-    never: tuple[Name, ...] = ()  #: none is called
-    arguments: tuple[Check, ...] = ()  #: over the arguments of all calls
-    results: tuple[Check, ...] = ()  #: over the results of all calls
-
-    def named_tools(self) -> frozenset[str]:
-        """Every tool this expectation speaks of."""
-        return frozenset(self.tools) | frozenset(self.never) | {c.tool for c in self.arguments + self.results}
-
-
 class DirectCall(Contract):
     """A case's structured form: one tool call, and what its result must hold."""
 
@@ -136,6 +101,11 @@ class Case(Contract):
     direct: DirectCall | None = None
     tags: dict[Name, str] = {}
     family: Name | None = None  #: cases of one template or page, not independent of each other; none: on its own
+    category: Name | None = None  #: what kind of case it is; one of the suite's `categories`
+    fixture_version: str = "1"  #: advanced whenever what is asked, what is expected or a fixture under it changes
+    facts: tuple[Fact, ...] = ()  #: what the answer must mean; none: the answer is not graded by rules
+    reference: Reference | None = None
+    rubric: Name | None = None  #: one of the suite's `rubrics`, for a judge
 
     @model_validator(mode="before")
     @classmethod
@@ -153,6 +123,12 @@ class Case(Contract):
             raise ValueError("give a query (or turns), a direct call, or both")
         if any(not turn.strip() for turn in self.turns):
             raise ValueError("a turn is empty")
+        for fact in self.facts:
+            if fact.turn is not None and fact.turn > len(self.turns):
+                raise ValueError(f"fact '{fact.id}' is about turn {fact.turn}, and the case has {len(self.turns)}")
+        ids = [fact.id for fact in self.facts]
+        if repeated := next((one for at, one in enumerate(ids) if one in ids[:at]), None):
+            raise ValueError(f"two facts are called '{repeated}'")
         return self
 
 
@@ -180,12 +156,20 @@ class Simulation(Contract):
 
     policy: str | None = None
     script: tuple[ScriptLine, ...] = ()
+    judge: str | None = None  #: a Python file beside the suite that defines `READER`, for the simulated judges
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
         if (self.policy is None) == (not self.script):
             raise ValueError("give exactly one of policy and script")
         return self
+
+
+class JudgeOptions(Contract):
+    """What the judges of a run may take, apart from what its trials take."""
+
+    concurrency: int = Field(default=8, ge=1, le=1000)  #: answers at the judges at a time
+    max_cost_usd: float | None = Field(default=None, gt=0)  #: no further answer goes to them beyond it; none: no bound
 
 
 class Suite(Contract):
@@ -202,6 +186,17 @@ class Suite(Contract):
     simulation: Simulation | None = None
     attempt_timeout_s: float = Field(default=300.0, gt=0)
     files: tuple[str, ...] = ()  #: further files that the server or the policy reads
+    fixtures: dict[FixtureName, Fixture] = {}  #: what the server answers, by name, for facts to rest on
+    fixtures_from: str | None = None  #: a JSON file beside the suite that holds `fixtures`, for the server to read too
+    conclusions: dict[Name, Conclusion] = {}
+    judgements: dict[Name, Judgement] = {}
+    categories: dict[Name, str] = {}  #: name -> what such cases are about
+    rubrics: tuple[Rubric, ...] = ()
+    judging: JudgeOptions = JudgeOptions()
+    answer_functions: str | None = None  #: a Python file beside the suite with the functions that facts name
+    verdict: WholeVerdictTable = BOTH_MUST_PASS
+    redact: dict[Name, Pattern] = {}  #: kind of secret -> what it looks like; replaced before anything is stored
+    conversations: ConversationRules = ConversationRules()  #: added to the rules by which conversations are scored
     cases: tuple[Case, ...] = Field(min_length=1)
 
     def case(self, case_id: str) -> Case:

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from evalfarm.contracts.base import Contract, Name
 from evalfarm.contracts.figures import Bounds, Cost, Latency, LatencyMeasures, PerQuestion, RepeatSpread
-from evalfarm.contracts.run import Manifest, Outcome, Trial
+from evalfarm.contracts.run import FailureKind, Manifest, Outcome, Trial
 
 LabelValue = Literal["PASS", "FAIL", "INCONCLUSIVE"]
 Verdict = Literal["passed", "failed", "inconclusive", "infra_failed", "not_run"]
@@ -39,6 +39,7 @@ class Result(Contract):
     verdict: Verdict
     labels: tuple[Label, ...] = ()
     failure: str | None = None
+    failure_kind: FailureKind | None = None
     tool_calls: int | None = None
     shell_commands: int = 0
     input_tokens: int | None = None
@@ -49,6 +50,7 @@ class Result(Contract):
     request_latency_s: tuple[float, ...] = ()  #: of each model request that was answered, as the gateway saw it
     waited_s: float = 0.0
     cost_usd: float | None = None
+    all_attempts_usd: float | None = None  #: of every attempt of the trial, counted or not
     answered_models: tuple[str, ...] = ()  #: the models that the provider says answered
 
     @property
@@ -136,6 +138,29 @@ class SliceSummary(CellSummary):
     tag_value: str
 
 
+class GraderTally(Contract):
+    """How one grader labelled the trials of a case."""
+
+    grader: str
+    passed: int
+    failed: int
+    inconclusive: int
+
+
+class CategoryCoverage(Contract):
+    """How far a run covers one category of the suite; no estimate of anything outside these cases."""
+
+    category: str
+    about: str = ""
+    cases: int  #: of the category that were run; 0: nothing is known of it
+    planned: int  #: trials, over all arms; the five counts add up to it
+    passed: int
+    failed: int
+    inconclusive: int
+    infra_failed: int
+    not_run: int
+
+
 class CaseSummary(Contract):
     """One case in one model × harness × variant."""
 
@@ -152,6 +177,8 @@ class CaseSummary(Contract):
     reasons: tuple[str, ...] = ()  #: each once, most frequent first; at most SHOWN_REASONS
     trials: tuple[int, ...] = ()  #: indices of its trials in the first SHOWN_REPEATS repeats, for `evalfarm show`
     verdicts: tuple[Verdict, ...] = ()  #: aligned with `trials`
+    category: str | None = None
+    by_grader: tuple[GraderTally, ...] = ()  #: in the order in which graders label
 
 
 class FirstBreak(Contract):
@@ -163,6 +190,16 @@ class FirstBreak(Contract):
     level: str | None  #: None: every level that ran passed every decided trial
     passed: dict[str, str] = Field(description="harness -> passed/decided, as in '3/3'")
     reason: str | None = None
+
+
+class Asked(Contract):
+    """What a case asks and expects, as a report tells it."""
+
+    case: str
+    turns: tuple[str, ...] = ()  #: what the harnesses with a model are asked
+    expected: tuple[str, ...] = ()  #: of them, one sentence each
+    call: str | None = None  #: what `direct` calls, as in `resolve(name="x")`; None: the case has no such form
+    expected_of_call: tuple[str, ...] = ()
 
 
 class RunSummary(Contract):
@@ -187,5 +224,10 @@ class RunSummary(Contract):
     slices: tuple[SliceSummary, ...]
     cases: tuple[CaseSummary, ...]
     breaks: tuple[FirstBreak, ...]
+    asked: tuple[Asked, ...] = ()  #: empty: not known
+    variants: dict[str, str] = {}  #: a variant of the run -> its description in the suite, where it has one
     manifest: Manifest | None  #: None: the rows were not produced by evalfarm
     notes: tuple[str, ...] = ()  #: what a reader must know of the rows, as columns that were ignored
+    categories: tuple[CategoryCoverage, ...] = ()  #: those of the suite, with or without a case
+    unresolved: tuple[str, ...] = ()  #: cases that a right answer handles and leaves open, as of missing data
+    disputed: tuple[str, ...] = ()  #: cases whose reference reviewers disagree on

@@ -1,7 +1,7 @@
--- ARGV: number of segments stored, id of the last event in them. 1: noted; 0: another archiver was first.
-local segments = tonumber(redis.call('HGET', meta, 'segments') or 0)
-if not exists() or tonumber(ARGV[1]) ~= segments + 1 then
+-- ARGV: the last event archived so far, number of segments stored now, the last event in them.
+-- 1: noted; 0: another archiver was first.
+if not exists() or (redis.call('HGET', meta, 'archived_id') or '0') ~= ARGV[1] then
   return 0
 end
-redis.call('HSET', meta, 'segments', ARGV[1], 'archived_id', ARGV[2])
+redis.call('HSET', meta, 'segments', ARGV[2], 'archived_id', ARGV[3])
 return 1

@@ -1,13 +1,65 @@
--- ARGV: index, attempt, verdict, row, final (1 or 0), backoff in ms, most attempts. Returns how it ended.
-local index, attempt, verdict, row = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
+-- ARGV: index, attempt, verdict, row, final (1 or 0), backoff in ms, most attempts, arm, cost in micro-USD (empty:
+-- not known). Returns how it ended.
+local index, attempt, verdict, row, arm = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[8]
 local id = index .. ':' .. attempt
 if not exists() then
-  return 'superseded' -- a deleted run stays deleted
+  return sealed() and 'superseded' or 'unknown' -- unknown: Redis has lost the run, and it can be rebuilt
 end
-local winner = get_byte(win, index)
-local answered = winner == attempt and 'counted' or redis.call('HGET', past, id)
-if answered then
-  return answered -- this very call, replayed
+local holder = redis.call('HGET', own, index)
+local leased = holder and holder:match('^%d+') == ARGV[2]
+local winner = 0 -- of a trial that is leased
+if not leased then
+  recall(index, attempt)
+  winner = get_byte(win, index)
+  local answered = winner == attempt and 'counted' or redis.call('HGET', past, id)
+  if answered == 'lost' then -- it was only out of touch
+    redis.call('HDEL', past, id)
+    count('returned')
+  elseif answered then
+    return answered -- this very call, replayed
+  end
+end
+
+local SUCCESSES = 20 -- attempts that end well, one after another, for each step back to the configured cap
+local function recover(model, cap)
+  local ctl = model_key(model, 'ctl')
+  local lowered = redis.call('HGET', ctl, 'cap')
+  if not lowered or redis.call('HINCRBY', ctl, 'streak', 1) < SUCCESSES then
+    return
+  end
+  redis.call('HSET', ctl, 'streak', 0)
+  if tonumber(lowered) + 1 >= cap then
+    redis.call('HDEL', ctl, 'cap')
+  else
+    redis.call('HINCRBY', ctl, 'cap', 1)
+  end
+end
+-- What an attempt cost is counted whatever becomes of it, and once: where the lease went before the attempt
+-- ended, it may end twice, and nothing else tells.
+local function settle(cost)
+  if not leased and redis.call('HSETNX', past, id .. ':paid', 1) == 0 then
+    return
+  end
+  local held = held_by(id)
+  if not held then
+    return spend(arm, cost, 0)
+  end
+  local amount, cap, model = held[1], held[3], held[4]
+  redis.call('HDEL', hold, id)
+  add('reserved', -amount)
+  if cap > 0 then
+    redis.call('ZREM', model_key(model, 'sem'), RUN .. '/' .. id)
+    if verdict ~= 'infra_failed' then
+      recover(model, cap)
+    end
+  end
+  spend(arm, cost, amount)
+end
+settle(ARGV[9])
+
+local function kind_of(result)
+  local reads, told = pcall(cjson.decode, result)
+  return reads and type(told) == 'table' and type(told.failure_kind) == 'string' and told.failure_kind or 'other'
 end
 local function end_as(ending, with_row)
   redis.call('HSET', past, id, ending)
@@ -24,17 +76,17 @@ if get_byte(att, index) ~= attempt then
   return end_as('superseded')
 end
 if verdict ~= 'infra_failed' then
-  close(index, attempt, verdict)
+  close(index, attempt, verdict, arm)
   log('counted', index, attempt, row)
   return 'counted'
 end
-if redis.call('HEXISTS', own, index) == 0 then
-  return 'retry' -- the reaper came first and logged it as lost: the trial waits already
-end
-if ARGV[5] == '1' or out_of_attempts(attempt, ARGV[7]) then
-  close(index, INFRA_FAILED, verdict)
+count_in_arm(arm, 'infra:' .. kind_of(row))
+if ARGV[5] == '1' or (out_of_attempts(attempt, ARGV[7]) and not cancelled()) then
+  close(index, INFRA_FAILED, verdict, arm)
   return end_as('infra_failed', row)
 end
-release(index)
-redis.call('ZADD', rq, now + ARGV[6], index)
+if holder then -- else the reaper came first: the trial waits already
+  release(index)
+  redis.call('ZADD', rq, now + ARGV[6], index)
+end
 return end_as('retry')

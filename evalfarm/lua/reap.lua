@@ -1,22 +1,23 @@
--- ARGV: how many at most, most attempts, backoff in ms. Returns {lost, redispatched, closed}.
-local lost, redispatched, closed = 0, 0, 0
-for _, index in ipairs(redis.call('ZRANGEBYSCORE', fl, '-inf', now, 'LIMIT', 0, ARGV[1])) do
-  local attempt = get_byte(att, index)
-  if release(index) == 0 then -- its message got lost before anyone claimed it: no attempt is spent
-    redispatched = redispatched + 1
-    count('redispatched')
-    redis.call('ZADD', rq, now, index)
-  else
+-- ARGV: most attempts, backoff in ms, then index, attempt, index, attempt … as overdue.lua gave them.
+-- Returns {lost, closed}. What was renewed, ended or reaped meanwhile is left alone.
+local lost, closed = 0, 0
+for at = 3, #ARGV, 2 do
+  local index, attempt = ARGV[at], tonumber(ARGV[at + 1])
+  local deadline = redis.call('ZSCORE', fl, index)
+  if deadline and tonumber(deadline) <= now and get_byte(att, index) == attempt then
+    release(index)
     lost = lost + 1
     count('lost')
+    count_in_arm(arm_of(index), 'infra:lost')
+    redis.call('HSET', past, index .. ':' .. attempt, 'lost')
     log('lost', index, attempt)
-    if out_of_attempts(attempt, ARGV[2]) then
+    if out_of_attempts(attempt, ARGV[1]) and not cancelled() then
       closed = closed + 1
-      close(index, INFRA_FAILED, 'infra_failed')
+      close(index, INFRA_FAILED, 'infra_failed', arm_of(index))
       log('infra_failed', index, attempt) -- no row: nobody is left to write one
     else
-      redis.call('ZADD', rq, now + ARGV[3], index)
+      redis.call('ZADD', rq, now + ARGV[2], index)
     end
   end
 end
-return { lost, redispatched, closed }
+return { lost, closed }

@@ -19,6 +19,12 @@ OLDEST_SERVER = (6, 2)
 _REACH_HINT = "is it running, and is EVALFARM_REDIS_URL right? Unset it to use the embedded server"
 
 
+class _UnixConnection(redis.UnixDomainSocketConnection):
+    """With the port that redis-py 8.1 asks for when it gives up: without one it raises AttributeError instead."""
+
+    port = 0
+
+
 def connect(url: str) -> redis.Redis:
     """A client for `redis://`, `rediss://` or `unix:///path` addresses; connects at first use, replies in bytes.
 
@@ -33,7 +39,9 @@ def connect(url: str) -> redis.Redis:
         "socket_connect_timeout": 5.0,
         "health_check_interval": 25,
     }
-    if not url.startswith("unix:"):
+    if url.startswith("unix:"):
+        options["connection_class"] = _UnixConnection
+    else:
         options["socket_keepalive"] = True
     try:
         return redis.Redis.from_url(url, **options)

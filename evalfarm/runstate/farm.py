@@ -1,7 +1,10 @@
 """What is known of the farm as a whole: the runs that are not sealed, and the workers that beat."""
 
+from dataclasses import dataclass
+
 import redis
 
+from evalfarm.contracts.run import QueueName
 from evalfarm.runstate.connection import answered
 
 OPEN_RUNS = "f:open"
@@ -12,6 +15,43 @@ def open_runs(client: redis.Redis) -> list[str]:
     """The runs that were created and not yet closed, in order of their names."""
     with answered(client):
         return sorted(_text(run) for run in client.smembers(OPEN_RUNS))
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What one open run asks of the farm at a moment."""
+
+    run: str
+    queue: QueueName
+    open: int  #: trials that could be handed out now or later: fresh or waiting; none of a run that was cancelled
+    handed_out: int  #: trials in messages that nobody claimed yet
+    at_work: int  #: leased trials
+    together: int  #: trials in one message, at most
+
+
+def loads(client: redis.Redis) -> list[Load]:
+    """The load of every open run, in order of their names."""
+    runs = open_runs(client)
+    with answered(client), client.pipeline(transaction=False) as pipe:
+        for run in runs:
+            key = f"f:{{{run}}}"
+            pipe.hmget(f"{key}:meta", ["size", "cursor", "queue", "together", "cancelled"])
+            for place in ("rq", "sent", "fl"):
+                pipe.zcard(f"{key}:{place}")
+        found = pipe.execute()
+    return [_load(run, *found[4 * at : 4 * at + 4]) for at, run in enumerate(runs)]
+
+
+def _load(run: str, meta: list[bytes | None], waiting: int, handed_out: int, at_work: int) -> Load:
+    size, cursor, queue, together, cancelled = meta
+    return Load(
+        run=run,
+        queue="nightly" if queue == b"nightly" else "interactive",
+        open=0 if cancelled else int(size or 0) - int(cursor or 0) + waiting,
+        handed_out=handed_out,
+        at_work=at_work,
+        together=int(together or 1),
+    )
 
 
 def close_run(client: redis.Redis, run: str) -> None:

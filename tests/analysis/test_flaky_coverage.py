@@ -121,7 +121,7 @@ def recorded(flaky: Flaky, tmp_path_factory: pytest.TempPathFactory) -> dict[tup
 
 def replayed(flaky: Flaky, recorded: dict[tuple[str, bool], Trace], trial: Trial) -> Result:
     trace = recorded[trial.case, flaky.slips(trial)].model_copy(update={"trial": trial})
-    return result_of(flaky.loaded.suite.case(trial.case), trace)
+    return result_of(flaky.loaded.suite, trace)
 
 
 def run_once(flaky: Flaky, recorded: dict[tuple[str, bool], Trace], seed: int) -> CellSummary:
@@ -164,7 +164,7 @@ def test_a_replayed_trial_ends_as_a_real_one(
     plan = flaky.plan("real", flaky.cases[:SAMPLE], 1, 7)
     trials = [plan.trial(index) for index in range(plan.size)]
     real = asyncio.run(observed(flaky, plan, trials, tmp_path))
-    ended = [result_of(flaky.loaded.suite.case(trace.trial.case), trace) for trace in real]
+    ended = [result_of(flaky.loaded.suite, trace) for trace in real]
     told = [(result.verdict, result.labels, result.tool_calls) for result in ended]
     again = [replayed(flaky, recorded, trial) for trial in trials]
     assert told == [(result.verdict, result.labels, result.tool_calls) for result in again]

@@ -14,9 +14,7 @@ from evalfarm.analysis.statistics.comparisons import difference_in_differences
 from evalfarm.analysis.statistics.drift import anytime_test, shiryaev_roberts
 from evalfarm.analysis.statistics.figures import (
     clopper_pearson,
-    effective_trials,
     figure_change,
-    latency_quantile,
     log_t_interval,
     order_interval,
     t_interval,
@@ -28,6 +26,7 @@ from evalfarm.analysis.statistics.judges import (
     prediction_powered_mean,
     rogan_gladen,
 )
+from evalfarm.analysis.statistics.latency import latency_quantile
 from evalfarm.analysis.statistics.of_k import pass_at_k, pass_hat_k
 from evalfarm.analysis.statistics.paired import (
     CaseCounts,
@@ -259,10 +258,11 @@ def order_least(given: Inputs) -> Values:
 
 
 def latency(given: Inputs) -> Values:
-    table = np.array(given["latency_cases_x_trials"])
-    case, trials, q = np.repeat(np.arange(len(table)), table.shape[1]), table.ravel(), given["q"]
-    found = latency_quantile(case, trials, q)
-    worth = effective_trials(case, trials <= np.float64(found.value), q)
+    table, q = np.array(given["latency_cases_x_trials"]), given["q"]
+    order = np.argsort(table, axis=None)
+    found = latency_quantile(order // table.shape[1], table.ravel()[order], q)
+    shares = (table <= np.float64(found.value)).mean(axis=1)
+    worth = effective_cases(shares, np.full(len(table), float(table.shape[1])))
     low, high = clopper_pearson(q, worth)
     return ends(found, value="q_hat") | {"n_eff": worth, "plo": low, "phi": high}
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases.document import read_document
-from cases.loader import check_tools, file_digests, load_suite, parse_filter, select_cases, shipped_suites
+from cases.loader import check_script, check_tools, file_digests, load_suite, parse_filter, select_cases, shipped_suites
 from evalfarm.contracts.base import digest_bytes
 from evalfarm.errors import SuiteError, UnknownName, UsageError
 
@@ -50,7 +50,7 @@ def refusal(folder: Path, text: str) -> str:
 
 def test_the_shipped_suites_load_by_name() -> None:
     suites = shipped_suites()
-    assert list(suites) == ["bls", "bls-108", "time"]
+    assert list(suites) == ["bls", "bls-108", "support", "time"]
     assert {name: load_suite(name).suite.suite for name in suites} == {name: name for name in suites}
 
 
@@ -65,7 +65,7 @@ def test_an_unknown_name_is_answered_with_the_shipped_ones() -> None:
         load_suite("blz")
     assert str(caught.value) == (
         "no suite 'blz': no shipped suite, file or folder has this name\n\n"
-        "hint: did you mean 'bls'? shipped suites: bls, bls-108, time"
+        "hint: did you mean 'bls'? shipped suites: bls, bls-108, support, time"
     )
 
 
@@ -159,7 +159,8 @@ def test_a_file_that_is_not_utf8_says_where(tmp_path: Path) -> None:
             "expect: {tools: [look_up]}",
             "expect: {result: []}",
             "suite.yaml:9: cases[0].expect.result: unknown field\n\n"
-            "hint: did you mean 'results'? the fields here: arguments, never, results, tools",
+            "hint: did you mean 'results'? the fields here: arguments, calls, never, no_calls, results, "
+            "sequence, tools",
         ),
         (
             "id: second",
@@ -215,7 +216,8 @@ def test_several_mistakes_are_listed_in_the_order_of_their_lines(tmp_path: Path)
         "suite.yaml has 2 mistakes:\n"
         "  line 2: version: must be text, not the number 1 (put it in quotes)\n"
         "  line 11: cases[1].qeury: unknown field "
-        "(did you mean 'query'? the fields here: direct, expect, family, id, query, tags, turns)"
+        "(did you mean 'query'? the fields here: category, direct, expect, facts, family, fixture_version, id, query, "
+        "reference, rubric, tags, turns)"
     )
 
 
@@ -340,7 +342,12 @@ def test_no_other_suite_of_the_folder_is_among_the_files(tmp_path: Path) -> None
 def test_the_shipped_suites_hand_out_no_suite() -> None:
     handed = {name: set(load_suite(name).files) for name in shipped_suites()}
     shared = {"server.py", "policy.py", "plugin/.codex-plugin/plugin.json", "plugin/.mcp.json"}
-    assert handed == {"bls": {*shared, "catalog.json"}, "bls-108": {*shared, "catalog-108.json"}, "time": set()}
+    assert handed == {
+        "bls": {*shared, "catalog.json"},
+        "bls-108": {*shared, "catalog-108.json"},
+        "support": {"answers.py", "fixtures.json", "judge.py", "policy.py", "server.py"},
+        "time": set(),
+    }
 
 
 def test_links_that_lead_in_a_circle_are_refused(tmp_path: Path) -> None:
@@ -444,4 +451,35 @@ def test_a_long_list_of_values_is_cut() -> None:
         select_cases(load_suite("bls-108").suite, {"survey": "XX"})
     assert caught.value.hint == (
         "survey is one of AP, BD, BG, BP, CC, CD, CE, CF, CH, CI, CM, CS, CU, CW, CX, EB, EC, EE, EI, EN and 36 more"
+    )
+
+
+def test_a_path_that_yaml_reads_as_a_list_is_to_be_quoted(tmp_path: Path) -> None:
+    told = refusal(tmp_path, SMALL.replace('at: "hits[*]"', "at: hits[*]"))
+    assert told.startswith("suite.yaml:16: this is not YAML: ")
+    assert told.endswith('\n\nhint: quote the path: at: "hits[*]"')
+
+
+def test_a_turn_that_no_line_of_the_script_answers_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    script = 'simulation: {script: [{when: what is it, answer: "This."}]}\n'
+    loaded = load_suite(written(tmp_path, script + SMALL))
+    check_script(loaded, ["first"])
+    with pytest.raises(SuiteError) as caught:
+        check_script(loaded, ["first", "second"])
+    assert str(caught.value).replace(f"{tmp_path}/", "") == (
+        "suite.yaml:12: cases[1].query: no line of simulation.script matches the turn 'And that?'\n\n"
+        "hint: add a line whose `when` does"
+    )
+
+
+def test_cases_are_chosen_by_category_and_by_the_regression_set(tmp_path: Path) -> None:
+    suite = load_suite(
+        written(tmp_path, SMALL.replace("    query: And that?", "    query: And that?\n    category: edge"))
+    ).suite
+    assert select_cases(suite, {"category": "edge"}) == ("second",)
+    assert select_cases(suite, {"regression": "yes"}, {"first"}) == ("first",)
+    told = refusal(tmp_path, SMALL.replace("tags: {kind: hard}", "tags: {regression: hard}"))
+    assert told == (
+        "suite.yaml:12: cases[1].tags.regression: no tag may be called 'regression': it filters by membership in the"
+        " regression set"
     )

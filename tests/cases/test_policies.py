@@ -532,3 +532,14 @@ def test_a_probe_says_that_it_got_through_where_it_does(tmp_path: Path, name: st
     planted += ["--cap-add", "CAP_NET_BIND_SERVICE"]
     output = run_sealed([*mounts, *planted, "/usr/bin/python3", "-c", NEIGHBOURHOOD, PROBES[name]])
     assert output.splitlines()[0] == f"{REACHED}{name}"
+
+
+def test_a_tool_is_found_under_the_name_that_codex_shows_it_by() -> None:
+    shown = SeenTool("get_time", "mcp__clock", "", {})
+    seen = Seen("sim-careful", "", (shown,), (SeenTurn("Now?", (SeenResult("get_time", {}, "noon"),)),))
+    line = ScriptLine(when="now", calls=(DirectCall(tool="get-time"),), answer="It is noon.")
+    assert seen.tool("get-time") == shown
+    assert seen.turn.results_of("get-time") == seen.turn.results
+    assert Scripted((line,)).move(seen, random.Random(0)) == Answer("It is noon.")
+    exact = SeenTool("get-time", None, "", {})
+    assert Seen("m", "", (shown, exact), ()).tool("get-time") == exact

@@ -33,7 +33,7 @@ def stored(home: Path) -> list[str]:
         (
             ("blss", *CAREFUL),
             "no suite 'blss': no shipped suite, file or folder has this name",
-            "did you mean 'bls'? shipped suites: bls, bls-108, time",
+            "did you mean 'bls'? shipped suites: bls, bls-108, support, time",
         ),
         (
             ("bls", "--model", "sim-nope"),

@@ -9,7 +9,7 @@ from typing import Any
 import click
 import pytest
 
-from evalfarm.analysis.judgement.arms import ArmName
+from evalfarm.analysis.arm_name import ArmName
 from evalfarm.analysis.judgement.notes import ArmNote
 from evalfarm.cli.comparisons import aa, compare, power
 from evalfarm.cli.confirming import SEED_OFFSET, confirm_plan, label_of
@@ -166,8 +166,8 @@ def test_a_night_whose_screen_fires_ends_with_3_and_the_command_that_confirms(ty
         3,
         [
             "INCONCLUSIVE: run broken",
-            "m · loop · plain: -40.0%, p = 5e-16: 4 fresh repeats decide.",
-            "The screen fired, and 4 fresh repeats of every case decide. Run them with",
+            "m · loop · plain: a drop of 40.0 points (p = 5e-16): 4 fresh repeats of every case decide.",
+            "The screen fired. Run the fresh repeats with",
             "  evalfarm gate broken --baseline nightly --set confirm_repeats=4 --confirm",
         ],
     )

@@ -10,7 +10,7 @@ from evalfarm.cli.runs import exit_code_of
 from evalfarm.cli.standing import new_run_id
 from evalfarm.contracts.run import Arm, Plan, Telemetry, Trace
 from evalfarm.contracts.suite import Case, DirectCall, Plugin, Server, Suite
-from evalfarm.contracts.verdict import Result, RunSummary
+from evalfarm.contracts.verdict import Label, Result, RunSummary
 from evalfarm.errors import UnknownName
 from evalfarm.store import Store
 from graders.grade import result_of
@@ -51,7 +51,7 @@ def add_run(store: Store, run: str, *, at: float, label: str | None = None, fini
     )
     store.put_trace(trace)
     results = [
-        result_of(SUITE.case(trial.case), trace),
+        result_of(SUITE, trace),
         Result(trial=lost, attempt=3, outcome="infra_failed", verdict="infra_failed", failure="attempt 3 was lost"),
     ]
     store.put_segment(run, 0, results)
@@ -143,14 +143,20 @@ def test_a_trial_closed_without_a_trace_keeps_its_result_when_regraded(evalfarm:
     before = store.get_summary("shop-1")
     ended = evalfarm("regrade", "shop-1")
     assert ended.code == 0
-    assert ended.out.endswith("\nRegraded 2 trials: every verdict is as it was.\n")
+    assert ended.out.endswith(
+        "\nRegraded 2 trials, by tool_route 2 before and tool_route 2 now: 0 trials labelled otherwise,"
+        " 0 verdicts changed. The run keeps what it was told.\n"
+    )
     assert store.get_summary("shop-1") == before
 
 
-def test_regrading_shows_what_changed_and_changes_nothing(evalfarm: Run, store: Store) -> None:
+def test_regrading_shows_old_and_new_labels_side_by_side_and_changes_nothing(
+    evalfarm: Run, store: Store, tmp_path: Path
+) -> None:
     plan = add_run(store, "shop-1", at=10.0)
     trace = store.get_trace("shop-1", 0, 2)
-    failed = result_of(SUITE.case(trace.trial.case), trace).model_copy(update={"verdict": "failed", "labels": ()})
+    earlier = Label(grader="tool_route", version="1", value="FAIL", reasons=("as it was judged then",))
+    failed = result_of(SUITE, trace).model_copy(update={"verdict": "failed", "labels": (earlier,)})
     other = plan.model_copy(update={"run": "shop-2"})
     store.put_plan(other)
     manifest = store.get_manifest("shop-1").model_copy(update={"run": "shop-2"})
@@ -159,11 +165,17 @@ def test_regrading_shows_what_changed_and_changes_nothing(evalfarm: Run, store: 
     store.put_segment("shop-2", 0, [failed])
     summary = summarize(manifest, other, [failed], attempts=1, finished=True)
     store.put_summary(summary)
+    kept = {path: path.read_bytes() for path in (tmp_path / "home/store").rglob("*") if path.is_file()}
     ended = evalfarm("regrade", "shop-2")
     assert ended.out.endswith(
-        f"\nRegraded 1 trial: 1 verdict changed:\n  trial 0 ({trace.trial.case}): failed → passed\n"
+        "\nRegraded 1 trial, by tool_route 1 before and tool_route 2 now: 1 trial labelled otherwise,"
+        " 1 verdict changed. The run keeps what it was told.\n"
+        f"  trial 0 ({trace.trial.case}): failed → passed\n"
+        "    tool_route: FAIL (1) → PASS (2)\n"
     )
-    assert store.get_summary("shop-2") == summary
+    now = {path: path.read_bytes() for path in (tmp_path / "home/store").rglob("*") if path.is_file()}
+    assert {path: now[path] for path in kept} == kept
+    assert [path.parent.name for path in now.keys() - kept.keys()] == ["regrades"]
 
 
 def test_two_runs_of_one_second_have_two_names() -> None:

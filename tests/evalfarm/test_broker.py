@@ -11,7 +11,8 @@ import pytest
 import redis
 
 import evalfarm
-from evalfarm.broker import RUN_TRIALS, TRIALS, kombu_url, make_app, queue_depth, send_trials
+from evalfarm.broker import ALL_QUEUES, QUEUES, RUN_TRIALS, kombu_url, make_app, queue_depth, send_trials
+from evalfarm.contracts.run import QueueName
 from evalfarm.errors import BrokerUnavailable
 
 
@@ -20,10 +21,10 @@ def app(redis_url: str, client: redis.Redis) -> celery.Celery:
     return make_app(redis_url)
 
 
-def waiting(client: redis.Redis) -> list[dict[str, object]]:
+def waiting(client: redis.Redis, queue: QueueName = "interactive") -> list[dict[str, object]]:
     """The queue's messages, the next one to be run first."""
     found = []
-    for raw in reversed(client.lrange(TRIALS, 0, -1)):
+    for raw in reversed(client.lrange(QUEUES[queue], 0, -1)):
         message = json.loads(raw)
         args, _, _ = json.loads(base64.b64decode(message["body"]))
         assert message["content-type"] == "application/json"
@@ -96,7 +97,7 @@ def test_a_redis_url_becomes_kombu_s(redis_url: str, expected: str) -> None:
 def test_a_database_chosen_in_the_url_is_the_one_used(redis_url: str, client: redis.Redis) -> None:
     app = make_app(f"{redis_url}?db=5")
     send_trials(app, "night-1", [(0,)], time_limit_s=90)
-    assert (queue_depth(app), client.llen(TRIALS)) == (1, 0)
+    assert (queue_depth(app), client.llen(QUEUES["interactive"])) == (1, 0)
 
 
 WORKER = """
@@ -109,35 +110,58 @@ app = make_app(os.environ["URL"])
 @app.task(name=RUN_TRIALS)
 def run_trials(run, indices):
     client = connect(os.environ["URL"])
-    client.rpush("seen", f"{run} {indices} unacked={client.zcard('unacked_index')} waiting={client.llen('trials')}")
+    waiting = client.llen("trials.interactive")
+    client.rpush("seen", f"{run} {indices} unacked={client.zcard('unacked_index')} waiting={waiting}")
     client.blpop("go on")
 """
+
+
+def seen_by_a_worker(client: redis.Redis, redis_url: str, folder: Path, messages: int) -> list[str]:
+    """What a worker with one process says of each message as it takes it."""
+    (folder / "farm.py").write_text(WORKER)
+    path = os.pathsep.join([str(folder), str(Path(evalfarm.__file__).parents[1])])
+    options = ["-c", "1", "--queues", ",".join(ALL_QUEUES), "--without-gossip", "--without-mingle"]
+    worker = subprocess.Popen(
+        [sys.executable, "-m", "celery", "-A", "farm", "worker", *options],
+        env={**os.environ, "URL": redis_url, "PYTHONPATH": path, "C_FORCE_ROOT": "1"},
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    seen: list[str] = []
+    try:
+        for _ in range(messages):
+            told = client.blpop(["seen"], timeout=9)
+            seen.append(told[1].decode())
+            client.rpush("go on", "1")
+    finally:
+        worker.send_signal(signal.SIGTERM)
+        worker.wait(timeout=20)
+    return seen
 
 
 @pytest.mark.slow
 def test_a_worker_takes_one_message_at_a_time_and_acknowledges_it_before_it_runs(
     app: celery.Celery, client: redis.Redis, redis_url: str, tmp_path: Path
 ) -> None:
-    (tmp_path / "farm.py").write_text(WORKER)
     send_trials(app, "night-1", [(0, 1), (2,), (3,)], time_limit_s=90)
-    path = os.pathsep.join([str(tmp_path), str(Path(evalfarm.__file__).parents[1])])
-    worker = subprocess.Popen(
-        [sys.executable, "-m", "celery", "-A", "farm", "worker", "-c", "1", "--without-gossip", "--without-mingle"],
-        env={**os.environ, "URL": redis_url, "PYTHONPATH": path, "C_FORCE_ROOT": "1"},
-        cwd=tmp_path,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        seen: list[object] = []
-        for _ in range(3):
-            seen.append(client.blpop(["seen"], timeout=9))
-            client.rpush("go on", "1")
-    finally:
-        worker.send_signal(signal.SIGTERM)
-        worker.wait(timeout=20)
-    assert seen == [
-        (b"seen", b"night-1 [0, 1] unacked=0 waiting=2"),
-        (b"seen", b"night-1 [2] unacked=0 waiting=1"),
-        (b"seen", b"night-1 [3] unacked=0 waiting=0"),
+    assert seen_by_a_worker(client, redis_url, tmp_path, 3) == [
+        "night-1 [0, 1] unacked=0 waiting=2",
+        "night-1 [2] unacked=0 waiting=1",
+        "night-1 [3] unacked=0 waiting=0",
+    ]
+
+
+@pytest.mark.slow
+def test_a_worker_takes_interactive_trials_before_nightly_ones(
+    app: celery.Celery, client: redis.Redis, redis_url: str, tmp_path: Path
+) -> None:
+    send_trials(app, "night-1", [(0,), (1,)], time_limit_s=90, queue="nightly")
+    send_trials(app, "day-1", [(0,), (1,), (2,)], time_limit_s=90)
+    assert [told.partition(" unacked")[0] for told in seen_by_a_worker(client, redis_url, tmp_path, 5)] == [
+        "day-1 [0]",
+        "day-1 [1]",
+        "day-1 [2]",
+        "night-1 [0]",
+        "night-1 [1]",
     ]

@@ -1,3 +1,4 @@
+import socketserver
 import threading
 from collections import Counter
 from pathlib import Path
@@ -13,6 +14,7 @@ from evalfarm.runstate import (
     Claim,
     Ending,
     Event,
+    Held,
     Ledger,
     Progress,
     Reaped,
@@ -24,6 +26,7 @@ from evalfarm.runstate import (
     open_runs,
 )
 
+LEASE_S = 60.0
 FRESH = Progress(
     planned=4,
     closed=0,
@@ -35,10 +38,12 @@ FRESH = Progress(
     waiting=0,
     attempts=0,
     lost=0,
+    returned=0,
     late=0,
     superseded=0,
     redispatched=0,
     cancelled=False,
+    rebuilding=False,
 )
 
 
@@ -74,11 +79,12 @@ def end(
 
 
 def reap(ledger: Ledger) -> Reaped:
-    return ledger.reap(100, max_attempts=2, backoff_s=0)
+    return ledger.reap(ledger.overdue(100, LEASE_S), max_attempts=2, backoff_s=0)
 
 
 def let_deadline_pass(client: redis.Redis, index: int) -> None:
-    client.zadd("f:{night-1}:fl", {str(index): 0}, xx=True)
+    for place in ("sent", "fl"):
+        client.zadd(f"f:{{night-1}}:{place}", {str(index): 0}, xx=True)
 
 
 def let_backoff_pass(client: redis.Redis, index: int) -> None:
@@ -200,14 +206,14 @@ def test_a_lost_attempt_is_tried_again_and_its_return_is_superseded(ledger: Ledg
     ledger.take(1, 60)
     ledger.claim(0, "gone", 60)
     let_deadline_pass(client, 0)
-    assert reap(ledger) == Reaped(lost=1, redispatched=0, closed=0)
+    assert reap(ledger) == Reaped(lost=1, closed=0)
     assert ledger.take(1, 60) == [0]
     assert ledger.claim(0, "next", 60) == Claim("ok", 2)
     assert not ledger.renew(0, 1, "gone", 60)
     assert [end(ledger, 0, 1), end(ledger, 0, 1)] == ["superseded", "superseded"]
     assert end(ledger, 0, 2, "failed") == "counted"
     assert end(ledger, 0, 1) == "superseded"
-    assert ledger.progress() == changed(closed=1, failed=1, attempts=2, lost=1, superseded=1)
+    assert ledger.progress() == changed(closed=1, failed=1, attempts=2, lost=1, returned=1, superseded=1)
     assert kinds(ledger) == [("lost", 0, 1, None), ("superseded", 0, 1, None), ("counted", 0, 2, b"0/2")]
 
 
@@ -223,7 +229,7 @@ def test_a_lost_attempt_counts_when_it_returns_before_a_newer_one_started(
         ledger.take(1, 60)
     assert [end(ledger, 0, 1), end(ledger, 0, 1)] == ["counted", "counted"]
     assert ledger.claim(0, "next", 60) == Claim("closed", 0)
-    assert ledger.progress() == changed(closed=1, passed=1, attempts=1, lost=1)
+    assert ledger.progress() == changed(closed=1, passed=1, attempts=1, lost=1, returned=1)
 
 
 def test_the_last_attempt_lost_closes_the_trial_without_a_row(ledger: Ledger, client: redis.Redis) -> None:
@@ -231,9 +237,9 @@ def test_the_last_attempt_lost_closes_the_trial_without_a_row(ledger: Ledger, cl
         ledger.take(1, 60)
         assert ledger.claim(0, f"worker {attempt}", 60) == Claim("ok", attempt)
         let_deadline_pass(client, 0)
-        assert reap(ledger) == Reaped(lost=1, redispatched=0, closed=attempt - 1)
+        assert reap(ledger) == Reaped(lost=1, closed=attempt - 1)
     assert [end(ledger, 0, 2), end(ledger, 0, 2), end(ledger, 0, 1)] == ["late", "late", "late"]
-    assert ledger.progress() == changed(closed=1, infra_failed=1, attempts=2, lost=2, late=2)
+    assert ledger.progress() == changed(closed=1, infra_failed=1, attempts=2, lost=2, returned=2, late=2)
     assert kinds(ledger) == [
         ("lost", 0, 1, None),
         ("lost", 0, 2, None),
@@ -244,9 +250,9 @@ def test_the_last_attempt_lost_closes_the_trial_without_a_row(ledger: Ledger, cl
 
 
 def test_a_message_lost_on_its_way_costs_no_attempt(ledger: Ledger, client: redis.Redis) -> None:
-    ledger.take(2, 60)
-    let_deadline_pass(client, 1)
-    assert reap(ledger) == Reaped(lost=0, redispatched=1, closed=0)
+    assert ledger.take(1, 60) == [0]
+    assert ledger.take(1, -5) == [1]  # its time was up five seconds ago
+    assert [ledger.resend(9, 60), ledger.resend(9, 0), ledger.resend(9, 0)] == [0, 1, 0]
     assert ledger.progress() == changed(in_flight=1, waiting=1, redispatched=1)
     assert ledger.take(1, 60) == [1]
     assert ledger.claim(1, "me", 60) == Claim("ok", 1)
@@ -256,14 +262,16 @@ def test_a_renewed_lease_is_not_reaped(ledger: Ledger, client: redis.Redis) -> N
     ledger.take(1, 60)
     ledger.claim(0, "me", 0)
     assert ledger.renew(0, 1, "me", 60)
-    assert reap(ledger) == Reaped(lost=0, redispatched=0, closed=0)
+    assert reap(ledger) == Reaped(lost=0, closed=0)
     assert not ledger.renew(0, 1, "you", 60)
     assert not ledger.renew(0, 2, "me", 60)
 
 
 def test_reaping_stops_at_its_limit(ledger: Ledger) -> None:
-    ledger.take(4, 0)
-    assert ledger.reap(3, max_attempts=2, backoff_s=0) == Reaped(lost=0, redispatched=3, closed=0)
+    ledger.take(4, 60)
+    for index in range(4):
+        ledger.claim(index, "me", 0)
+    assert ledger.overdue(3, LEASE_S) == [Held(0, 1), Held(1, 1), Held(2, 1)]
 
 
 def test_a_cancelled_run_hands_out_nothing_but_counts_what_was_at_work(ledger: Ledger) -> None:
@@ -292,12 +300,13 @@ def test_events_are_read_in_pages_and_dropped_once_archived(ledger: Ledger) -> N
 
 def test_of_two_archivers_one_notes_the_segment(ledger: Ledger) -> None:
     assert ledger.archive_position() == ArchivePosition(segments=0, archived_id="0")
-    assert ledger.advance_archive(ArchivePosition(1, "17-0"))
-    assert not ledger.advance_archive(ArchivePosition(1, "18-0"))
+    before = ledger.archive_position()
+    assert ledger.advance_archive(before, ArchivePosition(1, "17-0"))
+    assert not ledger.advance_archive(before, ArchivePosition(1, "18-0"))
     assert ledger.archive_position() == ArchivePosition(segments=1, archived_id="17-0")
 
 
-def test_a_deleted_run_leaves_no_key_and_stays_deleted(ledger: Ledger, client: redis.Redis) -> None:
+def test_a_deleted_run_leaves_a_note_and_stays_deleted(ledger: Ledger, client: redis.Redis) -> None:
     ledger.take(2, 60)
     ledger.claim(0, "me", 60)
     ledger.delete()
@@ -305,10 +314,11 @@ def test_a_deleted_run_leaves_no_key_and_stays_deleted(ledger: Ledger, client: r
     assert ledger.claim(0, "you", 60) == Claim("closed", 0)
     assert not ledger.renew(0, 1, "me", 60)
     assert end(ledger, 0, 1) == "superseded"
-    assert reap(ledger) == Reaped(0, 0, 0)
-    assert not ledger.advance_archive(ArchivePosition(1, "17-0"))
+    assert reap(ledger) == Reaped(0, 0)
+    assert not ledger.advance_archive(ArchivePosition(0, "0"), ArchivePosition(1, "17-0"))
     ledger.cancel()
-    assert client.keys() == []
+    assert client.hgetall("f:{night-1}:meta") == {b"sealed": b"1"}  # for a day, so that nobody takes it for lost
+    assert client.keys() == [b"f:{night-1}:meta"]
     with pytest.raises(UnknownName) as raised:
         ledger.progress()
     assert str(raised.value) == "run 'night-1' has no state in Redis\n\nhint: `evalfarm runs` lists the runs"
@@ -369,6 +379,38 @@ def test_a_server_that_may_evict_is_refused(tmp_path: Path) -> None:
     assert str(raised.value) == (
         f"Redis at {url} may evict run state: its maxmemory-policy is allkeys-lru\n\n"
         "hint: set `maxmemory-policy noeviction` in its configuration, or `CONFIG SET maxmemory-policy noeviction`"
+    )
+
+
+@pytest.mark.parametrize("told", [b"redis_version:5.0.14", b"redis_version:6.0.16"])
+def test_a_server_that_is_too_old_is_refused(tmp_path: Path, told: bytes) -> None:
+    """By a server that says so of itself: an old one cannot be had here."""
+    path = tmp_path / "old.sock"
+
+    class Old(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            while words := self.rfile.readline():
+                said = [self.rfile.readline() and self.rfile.readline() for _ in range(int(words[1:]))]
+                command = said[0].strip().upper()
+                if command == b"INFO":
+                    self.wfile.write(b"$%d\r\n%s\r\n" % (len(told), told))
+                else:
+                    self.wfile.write(b"+PONG\r\n" if command == b"PING" else b"+OK\r\n")
+
+    with socketserver.ThreadingUnixStreamServer(str(path), Old) as server:
+        server.daemon_threads = True
+        serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        serving.start()
+        try:
+            with connect(f"unix://{path}") as client, pytest.raises(BrokerUnavailable) as raised:
+                check_server(client)
+        finally:
+            server.shutdown()
+            serving.join()
+    version = told.partition(b":")[2].decode()
+    assert str(raised.value) == (
+        f"Redis at unix://{path} is version {version}; evalfarm needs 6.2 or later\n\n"
+        "hint: install Redis 6.2 or later, or any Valkey"
     )
 
 

@@ -4,7 +4,7 @@ import queue
 import random
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -15,11 +15,13 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from evalfarm.contracts.verdict import Verdict
 from evalfarm.errors import EvalFarmError
-from evalfarm.runstate import Claim, Ending, Ledger, Progress, Reaped, connect
+from evalfarm.runstate import Claim, Ending, Held, Ledger, Progress, Reaped, Restored, Shape, Spent, connect
 
 SIZE = 3
+ARMS = (0, 1, 0)
 MOST = 2
 HOUR = 3600.0
+SHAPE = Shape(arms=ARMS)
 CLOSING: tuple[Verdict, ...] = ("passed", "failed", "inconclusive", "infra_failed")
 OFTEN_INFRA = st.one_of(st.sampled_from(CLOSING), st.just(CLOSING[-1]))
 indices = st.integers(0, SIZE - 1)
@@ -31,11 +33,13 @@ class Trial:
     due: bool = False  # of a waiting one
     overdue: bool = False  # of one in flight
     started: int = 0
-    token: str = ""
+    token: str = ""  # of a leased one, as is:
+    holder: int = 0  # its attempt
     winner: int = 0  # 0 with place closed: infra_failed
+    verdict: Verdict | None = None
 
     def move(self, place: Literal["waiting", "handed out", "leased", "closed"], *, due: bool = False) -> None:
-        self.place, self.due, self.overdue, self.token = place, due, False, ""
+        self.place, self.due, self.overdue, self.token, self.holder = place, due, False, "", 0
 
 
 @dataclass
@@ -45,6 +49,8 @@ class Model:
     trials: list[Trial] = field(default_factory=lambda: [Trial() for _ in range(SIZE)])
     counts: Counter[str] = field(default_factory=Counter)
     past: dict[tuple[int, int], Ending] = field(default_factory=dict)
+    lost: set[tuple[int, int]] = field(default_factory=set)  # attempts that ran out of their lease, not heard of since
+    restored: set[int] = field(default_factory=set)  # trials whose closing Redis was only told of
     cancelled: bool = False
 
     def at(self, *places: str) -> list[int]:
@@ -57,22 +63,58 @@ class Model:
         if self.cancelled:
             return Claim("cancelled", 0)
         if trial.place == "leased":
-            return Claim("ok" if trial.token == token else "held", trial.started)
+            return Claim("ok" if trial.token == token else "held", trial.holder)
         if trial.place != "handed out":
             return Claim("held", 0)
-        trial.move("leased")
-        trial.token = token
-        trial.started += 1
-        self.counts["attempts"] += 1
+        self.recall(index, trial.started + 1)
+        self.lease(index, trial.started, token)
         return Claim("ok", trial.started)
 
-    def end(self, index: int, attempt: int, verdict: Verdict, *, final: bool, due: bool) -> Ending:
+    def lease(self, index: int, attempt: int, token: str) -> None:
         trial = self.trials[index]
-        lost = attempt == trial.started and trial.place in ("waiting", "handed out")
-        if lost and verdict == "infra_failed" and (index, attempt) not in self.past:
-            return "retry"  # and it may still come to another end
+        trial.move("leased")
+        trial.token, trial.holder = token, attempt
+
+    def recall(self, index: int, attempt: int) -> None:
+        trial = self.trials[index]
+        if attempt > trial.started:
+            between = range(trial.started + 1, attempt)
+            self.counts["attempts"] += attempt - trial.started
+            self.counts["lost"] += len(between)
+            self.lost |= {(index, number) for number in between}
+            trial.started = attempt
+
+    def renew(self, index: int, attempt: int, token: str) -> bool:
+        trial = self.trials[index]
+        if self.cancelled:
+            return False
+        if trial.place == "leased":
+            if (trial.holder, trial.token) != (attempt, token):
+                return False
+            trial.overdue = False
+            return True
+        if trial.place == "closed" or trial.started > attempt or (index, attempt) in self.past:
+            return False
+        self.hear_of(index, attempt)
+        self.recall(index, attempt)
+        self.lease(index, attempt, token)
+        return True
+
+    def hear_of(self, index: int, attempt: int) -> None:
+        if (index, attempt) in self.lost:
+            self.lost.remove((index, attempt))
+            self.counts["returned"] += 1
+
+    def end(self, index: int, attempt: int, verdict: Verdict, *, final: bool, due: bool) -> Ending:
+        self.recall(index, attempt)
+        if self.trials[index].winner == attempt:
+            return "counted"
+        self.hear_of(index, attempt)
         if (index, attempt) not in self.past:
-            self.past[index, attempt] = self.end_first(index, attempt, verdict, final=final, due=due)
+            ending = self.end_first(index, attempt, verdict, final=final, due=due)
+            if ending == "counted":
+                return ending
+            self.past[index, attempt] = ending
         return self.past[index, attempt]
 
     def end_first(self, index: int, attempt: int, verdict: Verdict, *, final: bool, due: bool) -> Ending:
@@ -84,38 +126,59 @@ class Model:
         if verdict != "infra_failed":
             trial.winner = attempt
             return self.close(index, verdict, "counted")
-        if final or attempt == MOST:
+        self.counts[f"{ARMS[index]}|infra:other"] += 1
+        if final or (attempt >= MOST and not self.cancelled):
             return self.close(index, verdict, "infra_failed")
-        trial.move("waiting", due=due)
+        if trial.place == "leased":
+            trial.move("waiting", due=due)
         return "retry"
 
     def close(self, index: int, verdict: Verdict, ending: Ending) -> Ending:
         self.trials[index].move("closed")
+        self.trials[index].verdict = verdict
         self.counts[verdict] += 1
+        self.counts[f"{ARMS[index]}|{verdict}"] += 1
         return ending
 
-    def reap(self, limit: int) -> Reaped:
-        found: Counter[str] = Counter()
-        for index in [index for index, trial in enumerate(self.trials) if trial.overdue][:limit]:
-            trial = self.trials[index]
-            kind = "lost" if trial.place == "leased" else "redispatched"
-            found[kind] += 1
-            if kind == "lost" and trial.started == MOST:
-                found["closed"] += 1
-                self.close(index, "infra_failed", "infra_failed")
+    def reap(self, held: Sequence[Held]) -> Reaped:
+        closed = 0
+        for one in held:
+            trial = self.trials[one.index]
+            self.counts["lost"] += 1
+            self.counts[f"{ARMS[one.index]}|infra:lost"] += 1
+            self.lost.add((one.index, one.attempt))
+            if one.attempt >= MOST and not self.cancelled:
+                closed += 1
+                self.close(one.index, "infra_failed", "infra_failed")
             else:
                 trial.move("waiting", due=True)
-        self.counts.update({kind: found[kind] for kind in ("lost", "redispatched")})
-        return Reaped(lost=found["lost"], redispatched=found["redispatched"], closed=found["closed"])
+        return Reaped(lost=len(held), closed=closed)
+
+    def rebuild(self) -> list[Restored]:
+        """Only what is closed is in object storage; nothing else of the past is known any more."""
+        told = []
+        self.counts, self.past, self.lost, self.cancelled = Counter(), {}, set(), False
+        for index, trial in enumerate(self.trials):
+            if trial.place == "closed" and trial.verdict is not None:
+                attempt = trial.started = trial.winner or trial.started
+                told.append(Restored(index, attempt, trial.verdict, attempt, 0.0))
+                self.counts[trial.verdict] += 1
+                self.counts[f"{ARMS[index]}|{trial.verdict}"] += 1
+                self.counts["attempts"] += attempt
+            else:
+                self.trials[index] = Trial()
+        self.restored = set(self.at("closed"))
+        return told
 
     def progress(self) -> Progress:
-        names = [*CLOSING, "attempts", "lost", "late", "superseded", "redispatched"]
+        names = [*CLOSING, "attempts", "lost", "returned", "late", "superseded", "redispatched"]
         return Progress(
             planned=SIZE,
             closed=len(self.at("closed")),
             in_flight=len(self.at("handed out", "leased")),
             waiting=len(self.at("waiting")),
             cancelled=self.cancelled,
+            rebuilding=False,
             **{name: self.counts[name] for name in names},
         )
 
@@ -127,7 +190,7 @@ class LedgerMachine(RuleBasedStateMachine):
         super().__init__()
         self.client.flushall()
         self.ledger = Ledger(self.client, "r")
-        self.ledger.create(SIZE, "sha256:plan")
+        self.ledger.create(SIZE, "sha256:plan", SHAPE)
         self.model = Model()
         self.attempts: list[tuple[int, int, str]] = []
 
@@ -157,11 +220,7 @@ class LedgerMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def renew(self, data: st.DataObject) -> None:
         index, attempt, token = data.draw(st.sampled_from(self.attempts))
-        trial = self.model.trials[index]
-        holds = trial.place == "leased" and (trial.started, trial.token) == (attempt, token)
-        assert self.ledger.renew(index, attempt, token, HOUR) == (holds and not self.model.cancelled)
-        if holds and not self.model.cancelled:
-            trial.overdue = False
+        assert self.ledger.renew(index, attempt, token, HOUR) == self.model.renew(index, attempt, token)
 
     @precondition(lambda self: self.attempts)
     @rule(data=st.data(), verdict=OFTEN_INFRA, final=st.booleans(), due=st.booleans(), twice=st.booleans())
@@ -178,12 +237,14 @@ class LedgerMachine(RuleBasedStateMachine):
                 final=final,
                 backoff_s=0 if due else HOUR,
                 max_attempts=MOST,
+                spent=Spent(ARMS[index]),
             )
 
     @rule(index=indices)
     def deadline_passes(self, index: int) -> None:
-        if self.client.zadd("f:{r}:fl", {str(index): 0}, xx=True, ch=True):
-            self.model.trials[index].overdue = True
+        for place in ("sent", "fl"):
+            if self.client.zadd(f"f:{{r}}:{place}", {str(index): 0}, xx=True, ch=True):
+                self.model.trials[index].overdue = True
 
     @rule(index=indices)
     def backoff_passes(self, index: int) -> None:
@@ -191,14 +252,51 @@ class LedgerMachine(RuleBasedStateMachine):
         if self.model.trials[index].place == "waiting":
             self.model.trials[index].due = True
 
-    @rule(limit=st.integers(1, 4))
-    def reap(self, limit: int) -> None:
-        assert self.ledger.reap(limit, max_attempts=MOST, backoff_s=0) == self.model.reap(limit)
+    @rule(limit=st.integers(1, 4), twice=st.booleans())
+    def reap(self, limit: int, twice: bool) -> None:
+        held = self.ledger.overdue(limit, HOUR)
+        overdue = [index for index in self.model.at("leased") if self.model.trials[index].overdue]
+        assert {one.index for one in held} <= set(overdue)
+        assert len(held) == min(limit, len(overdue))
+        assert all(one.attempt == self.model.trials[one.index].started for one in held)
+        assert self.ledger.reap(held, max_attempts=MOST, backoff_s=0) == self.model.reap(held)
+        if twice:
+            assert self.ledger.reap(held, max_attempts=MOST, backoff_s=0) == Reaped(lost=0, closed=0)
+
+    @rule(beyond_s=st.sampled_from((0.0, HOUR)))
+    def resend(self, beyond_s: float) -> None:
+        unclaimed = [index for index in self.model.at("handed out") if self.model.trials[index].overdue]
+        assert self.ledger.resend(SIZE, beyond_s) == len(unclaimed)
+        self.model.counts["redispatched"] += len(unclaimed)
+        for index in unclaimed:
+            self.model.trials[index].move("waiting", due=True)
+
+    @rule(index=indices)
+    def give_back(self, index: int) -> None:
+        self.ledger.give_back([index])
+        if self.model.trials[index].place == "handed out":
+            self.model.trials[index].move("waiting", due=True)
+
+    @precondition(lambda self: len(self.attempts) > 1)
+    @rule(twice=st.booleans())
+    def redis_is_lost_and_restored(self, twice: bool) -> None:
+        self.client.flushall()
+        told = self.model.rebuild()
+        first_open = next((index for index in range(SIZE) if index not in self.model.restored), SIZE)
+        for index, attempt, token in self.attempts:  # nobody knows, so whoever is at work goes on
+            assert self.ledger.renew(index, attempt, token, HOUR)
+        self.ledger.create(SIZE, "sha256:plan", SHAPE, rebuilding=True)
+        assert self.ledger.take(SIZE, HOUR) == []
+        for _ in range(1 + twice):
+            self.ledger.restore(told)
+        assert self.ledger.end_rebuilding(0, first_open)
+        assert not self.ledger.end_rebuilding(0, 0)
 
     @rule(index=indices)
     def it_is_lost(self, index: int) -> None:
         self.deadline_passes(index)
-        self.reap(SIZE)
+        self.reap(SIZE, twice=False)
+        self.resend(0.0)
 
     @rule(index=indices, token=st.sampled_from("ab"))
     def it_is_run(self, index: int, token: str) -> None:
@@ -215,7 +313,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @rule()
     def create_again(self) -> None:
-        assert not self.ledger.create(SIZE, "sha256:plan")
+        assert not self.ledger.create(SIZE, "sha256:plan", SHAPE)
 
     @invariant()
     def the_ledger_is_as_the_model(self) -> None:
@@ -231,18 +329,26 @@ class LedgerMachine(RuleBasedStateMachine):
     @invariant()
     def every_closed_trial_has_one_closing_event(self) -> None:
         closings = [event for event in self.ledger.events("0", 1000) if event.kind in ("counted", "infra_failed")]
-        assert sorted(event.index for event in closings) == self.model.at("closed")
+        here = set(self.model.at("closed")) - self.model.restored
+        assert sorted(event.index for event in closings) == sorted(here)
         assert {(event.index, event.attempt, event.row) for event in closings if event.kind == "counted"} == {
             (index, trial.winner, b"%d/%d" % (index, trial.winner))
             for index, trial in enumerate(self.model.trials)
-            if trial.winner
+            if trial.winner and index in here
+        }
+
+    @invariant()
+    def each_arm_s_counts_are_told(self) -> None:
+        told = {name.decode(): int(count) for name, count in self.client.hgetall("f:{r}:cnt").items()}
+        assert {name: count for name, count in told.items() if "|" in name} == {
+            name: count for name, count in self.model.counts.items() if "|" in name
         }
 
 
 def test_the_ledger_keeps_its_promises_whatever_the_order(client: redis.Redis) -> None:
     run_state_machine_as_test(
         type("LedgerMachineHere", (LedgerMachine,), {"client": client}),
-        settings=settings(max_examples=100, stateful_step_count=40, deadline=None),
+        settings=settings(max_examples=150, stateful_step_count=40, deadline=None),
     )
 
 
@@ -287,11 +393,12 @@ class Farm:
 
     def feed(self, client: redis.Redis, ledger: Ledger, chance: random.Random) -> None:
         while ledger.progress().closed < self.trials and not self.over.is_set():
-            ledger.reap(100, max_attempts=5, backoff_s=0)
+            ledger.reap(ledger.overdue(100, HOUR), max_attempts=5, backoff_s=0)
+            ledger.resend(100, 0)
             for index in ledger.take(max(0, 40 - self.messages.qsize()), HOUR):
                 luck = chance.random()
                 if luck < 0.05:
-                    client.zadd("f:{r}:fl", {str(index): 0}, xx=True)  # lost, and its deadline passes
+                    client.zadd("f:{r}:sent", {str(index): 0}, xx=True)  # lost, and its deadline passes
                 else:
                     self.messages.put(index)
                 if luck > 0.85:

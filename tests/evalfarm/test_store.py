@@ -1,13 +1,9 @@
 import os
-import re
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 from hypothesis import given
@@ -18,6 +14,7 @@ from evalfarm.contracts.suite import Suite
 from evalfarm.contracts.verdict import Label, Result, RunSummary
 from evalfarm.errors import StoreUnavailable, UnknownName, UsageError
 from evalfarm.store import Store
+from tests.faults.s3 import SECRET, Bucket, bucket_of, s3_server
 
 ARM = Arm(model="sim-careful", harness="loop", variant="plain")
 SUITE = Suite.model_validate(
@@ -99,93 +96,18 @@ def summary(finished: bool) -> RunSummary:
     )
 
 
-class Bucket(BaseHTTPRequestHandler):
-    """The part of S3 that the store uses, conditional puts included."""
-
-    protocol_version = "HTTP/1.1"
-    server: "BucketServer"
-
-    def log_message(self, format: str, *args: object) -> None:
-        return
-
-    def do_PUT(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        with self.server.lock:
-            taken = self.server.honours_conditions and self.headers.get("If-None-Match") == "*"
-            if taken and self._key in self.server.objects:
-                return self._reply(412)
-            self.server.objects[self._key] = body
-        return self._reply(200)
-
-    def do_GET(self) -> None:
-        query = parse_qs(urlsplit(self.path).query)
-        if "list-type" in query:
-            return self._reply(200, self._listing(query["prefix"][0]))
-        found = self.server.objects.get(self._key)
-        return self._reply(404) if found is None else self._reply(200, found)
-
-    def do_POST(self) -> None:  # DeleteObjects, which is how a key is removed
-        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-        keys = re.findall("<Key>(.*?)</Key>", body)
-        for key in keys:
-            del self.server.objects[key]
-        deleted = "".join(f"<Deleted><Key>{key}</Key></Deleted>" for key in keys)
-        self._reply(200, f"<DeleteResult>{deleted}</DeleteResult>".encode())
-
-    @property
-    def _key(self) -> str:
-        return unquote(urlsplit(self.path).path).removeprefix("/bucket/")
-
-    def _listing(self, prefix: str) -> bytes:
-        rests = sorted(key.removeprefix(prefix) for key in self.server.objects if key.startswith(prefix))
-        folders = sorted({rest.split("/")[0] for rest in rests if "/" in rest})
-        files = "".join(
-            f"<Contents><Key>{prefix}{rest}</Key><Size>1</Size><LastModified>2026-01-02T03:04:05.000Z</LastModified>"
-            "</Contents>"
-            for rest in rests
-            if "/" not in rest
-        )
-        shared = "".join(f"<CommonPrefixes><Prefix>{prefix}{name}/</Prefix></CommonPrefixes>" for name in folders)
-        return f"<ListBucketResult><IsTruncated>false</IsTruncated>{files}{shared}</ListBucketResult>".encode()
-
-    def _reply(self, status: int, body: bytes = b"") -> None:
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
-        self.send_header("ETag", '"e"')
-        self.send_header("Last-Modified", "Fri, 02 Jan 2026 03:04:05 GMT")
-        self.end_headers()
-        self.wfile.write(body)
-
-
-class BucketServer(ThreadingHTTPServer):
-    """A bucket named `bucket` on a free local port."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Bucket)
-        self.objects: dict[str, bytes] = {}
-        self.honours_conditions = True
-        self.lock = threading.Lock()
+@pytest.fixture(scope="module")
+def s3() -> Iterator[str]:
+    with s3_server() as server:
+        yield server
 
 
 @pytest.fixture
-def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[BucketServer]:
-    server = BucketServer()
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    for name, value in {
-        "AWS_ACCESS_KEY_ID": "key",
-        "AWS_SECRET_ACCESS_KEY": "hidden",
-        "AWS_REGION": "us-east-1",
-        "AWS_ENDPOINT": f"http://127.0.0.1:{server.server_port}",
-        "AWS_ALLOW_HTTP": "true",
-    }.items():
-        monkeypatch.setenv(name, value)
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+def bucket(s3: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
+    with bucket_of(s3) as bucket:
+        for name, value in bucket.environ.items():
+            monkeypatch.setenv(name, value)
+        yield bucket
 
 
 @pytest.fixture(params=["file", "memory", "s3"])
@@ -382,7 +304,7 @@ def test_what_does_not_read_is_named(tmp_path: Path) -> None:
 
 
 def test_a_store_that_cannot_be_opened_or_reached_says_what_to_check(
-    bucket: BucketServer, monkeypatch: pytest.MonkeyPatch
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(StoreUnavailable, match="cannot open file:///proc/none/there: No such file"):
         Store("file:///proc/none/there")
@@ -393,17 +315,7 @@ def test_a_store_that_cannot_be_opened_or_reached_says_what_to_check(
     with pytest.raises(StoreUnavailable, match="cannot write s3://bucket: Generic S3 error") as caught:
         Store("s3://bucket").check()
     assert caught.value.hint.startswith("check EVALFARM_STORE_URL and the provider's credentials")
-    assert "hidden" not in str(caught.value)
-
-
-def test_a_store_that_overwrites_on_a_create_only_write_is_refused(bucket: BucketServer) -> None:
-    bucket.honours_conditions = False
-    with pytest.raises(StoreUnavailable) as caught:
-        Store("s3://bucket").check()
-    assert caught.value.message == (
-        "s3://bucket does not refuse to overwrite on a create-only write, so trials could be counted twice"
-    )
-    assert bucket.objects == {}
+    assert SECRET not in str(caught.value)
 
 
 @pytest.mark.slow
@@ -412,6 +324,7 @@ def test_a_store_used_before_a_fork_refuses_to_be_used_after_it(tmp_path: Path) 
 import os, sys
 from evalfarm.errors import StoreUnavailable
 from evalfarm.store import Store
+from tests.faults.s3 import SECRET, Bucket, bucket_of, s3_server
 store = Store(sys.argv[1])
 store.check()
 if os.fork() == 0:

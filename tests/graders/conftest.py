@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from evalfarm.contracts.run import Telemetry, ToolCall, Trace, Trial, Turn
-from evalfarm.contracts.suite import Case
+from evalfarm.contracts.suite import Case, Suite
 
 SERIES = "LNS14000000"
 RESOLVED = {"results": [{"indicator": "unemployment", "candidates": [{"series_id": SERIES, "confidence": 1.0}]}]}
@@ -63,6 +63,23 @@ def headline() -> Case:
             },
         }
     )
+
+
+@pytest.fixture(scope="session")
+def catalog(headline: Case) -> Suite:
+    """The suite of that one case."""
+    return suite_of(headline)
+
+
+@pytest.fixture(scope="session")
+def suite_with() -> Callable[..., Suite]:
+    """Makes a suite of the cases given, with whatever else is said of it."""
+    return suite_of
+
+
+def suite_of(*cases: Case, **more: Any) -> Suite:
+    told = {"suite": "catalog", "version": "1", "plugin": {"name": "Catalog"}, "server": {"python": "server.py"}}
+    return Suite.model_validate({**told, "cases": [case.model_dump() for case in cases], **more})
 
 
 @pytest.fixture(scope="session")

@@ -3,14 +3,16 @@ from itertools import permutations
 
 import pytest
 
+from evalfarm.contracts.answer import GRADERS
 from evalfarm.contracts.base import digest
 from evalfarm.contracts.run import ModelRequest, Outcome, ShellCommand, ToolCall, Trace
-from evalfarm.contracts.suite import Case
+from evalfarm.contracts.suite import Suite
 from evalfarm.contracts.verdict import Label, LabelValue, Result, Verdict
-from graders.grade import grade_trace, grader_digest, result_of, verdict_of
+from graders.grade import grade_trace, grader_digest, result_of
+from graders.verdict_table import verdict_of
 
 Traced = Callable[..., Trace]
-ROUTE_PASSED = Label(grader="tool_route", version="1", value="PASS")
+ROUTE_PASSED = Label(grader="tool_route", version="2", value="PASS")
 
 
 def request(tokens: int | None = None, *, status: int | None = 200, model: str | None = "m-1") -> ModelRequest:
@@ -42,18 +44,20 @@ def request(tokens: int | None = None, *, status: int | None = 200, model: str |
 )
 def test_labels_add_up_to_one_verdict(outcome: Outcome, values: tuple[LabelValue, ...], verdict: Verdict) -> None:
     for order in permutations(values):
-        labels = tuple(Label(grader="g", version="1", value=value) for value in order)
+        labels = tuple(
+            Label(grader=grader, version="2", value=value) for grader, value in zip(GRADERS, order, strict=False)
+        )
         assert verdict_of(outcome, labels) == verdict
 
 
 def test_a_trace_gets_the_label_of_the_tool_route(
-    headline: Case, traced: Traced, resolve: ToolCall, fetch: ToolCall
+    catalog: Suite, traced: Traced, resolve: ToolCall, fetch: ToolCall
 ) -> None:
-    assert grade_trace(headline, traced(resolve, fetch)) == (ROUTE_PASSED,)
+    assert grade_trace(catalog, traced(resolve, fetch)) == (ROUTE_PASSED,)
 
 
 def test_a_result_holds_the_label_the_verdict_and_the_figures(
-    headline: Case, traced: Traced, resolve: ToolCall, fetch: ToolCall
+    catalog: Suite, traced: Traced, resolve: ToolCall, fetch: ToolCall
 ) -> None:
     trace = traced(
         resolve,
@@ -62,7 +66,7 @@ def test_a_result_holds_the_label_the_verdict_and_the_figures(
         shell_commands=(ShellCommand(command="ls"),),
         cost_usd=0.125,
     )
-    assert result_of(headline, trace) == Result(
+    assert result_of(catalog, trace) == Result(
         trial=trace.trial,
         attempt=1,
         outcome="finished",
@@ -82,18 +86,18 @@ def test_a_result_holds_the_label_the_verdict_and_the_figures(
     )
 
 
-def test_tokens_are_unknown_when_an_answered_request_does_not_report_them(headline: Case, traced: Traced) -> None:
-    result = result_of(headline, traced(requests=(request(10), request(None))))
+def test_tokens_are_unknown_when_an_answered_request_does_not_report_them(catalog: Suite, traced: Traced) -> None:
+    result = result_of(catalog, traced(requests=(request(10), request(None))))
     assert (result.input_tokens, result.reasoning_tokens) == (None, None)
 
 
-def test_latency_is_never_negative(headline: Case, traced: Traced) -> None:
-    assert result_of(headline, traced(requests=(request(1),), duration_s=0.1)).latency_s == 0.0
+def test_latency_is_never_negative(catalog: Suite, traced: Traced) -> None:
+    assert result_of(catalog, traced(requests=(request(1),), duration_s=0.1)).latency_s == 0.0
 
 
-def test_an_attempt_that_infrastructure_ended_has_no_label(headline: Case, traced: Traced) -> None:
+def test_an_attempt_that_infrastructure_ended_has_no_label(catalog: Suite, traced: Traced) -> None:
     trace = traced(outcome="infra_failed", failure="the worker was lost", turns=())
-    assert result_of(headline, trace) == Result(
+    assert result_of(catalog, trace) == Result(
         trial=trace.trial,
         attempt=1,
         outcome="infra_failed",
@@ -109,4 +113,4 @@ def test_an_attempt_that_infrastructure_ended_has_no_label(headline: Case, trace
 
 
 def test_the_digest_names_every_grader_and_its_version() -> None:
-    assert grader_digest() == digest({"tool_route": "1"})
+    assert grader_digest() == digest({"tool_route": "2", "answer": "1"})

@@ -1,10 +1,15 @@
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue, ValidationError
 
-from evalfarm.contracts.suite import Check
-from graders.paths import groups_at
+from evalfarm.contracts.route import Check, Expectation
+from evalfarm.contracts.run import ToolCall
+from evalfarm.contracts.suite import Case
+from graders.paths import found_instead, groups_at
+from graders.tool_route import judge_route
 
 DOCUMENT: JsonValue = {
     "time": "12:00",
@@ -53,3 +58,27 @@ def test_any_path_over_any_document_finds_a_list_of_lists(document: JsonValue, p
 def test_a_path_that_does_not_read_is_refused_when_the_case_is_made(path: str) -> None:
     with pytest.raises(ValidationError, match="is no path: give names separated by dots"):
         Check(tool="t", at=path, exactly=())
+
+
+@pytest.mark.parametrize(
+    ("path", "there"),
+    [
+        ("parts", "at the top there are `note`, `results`"),
+        ("results[*].part", "at `results[*]` there is `id`"),
+        ("results.id", "at `results` there is a list"),
+        ("note[*]", "at `note` there is text"),
+        ("results[*].id[*]", "at `results[*].id` there is a number"),
+    ],
+)
+def test_what_is_there_instead_is_said_where_a_path_ends(path: str, there: str) -> None:
+    assert found_instead({"results": [{"id": 1}], "note": "n"}, path) == there
+
+
+def test_a_check_that_looks_in_the_wrong_place_says_what_is_there(
+    headline: Case, traced: Any, resolve: ToolCall
+) -> None:
+    expect = {"results": [{"tool": "resolve", "at": "parts[*]", "includes": [1]}]}
+    case = headline.model_copy(update={"expect": Expectation.model_validate(expect)})
+    assert judge_route(case, traced(resolve)).reasons == (
+        "resolve did not return 1: nothing was found at `parts[*]`, at the top there is `results`",
+    )

@@ -16,11 +16,11 @@ CPI = "CUUR0000SA0"
 
 
 def passed() -> Label:
-    return Label(grader="tool_route", version="1", value="PASS")
+    return Label(grader="tool_route", version="2", value="PASS")
 
 
 def failed(*reasons: str) -> Label:
-    return Label(grader="tool_route", version="1", value="FAIL", reasons=reasons)
+    return Label(grader="tool_route", version="2", value="FAIL", reasons=reasons)
 
 
 def case_that_expects(**expect: Any) -> Case:
@@ -177,7 +177,9 @@ def test_a_record_with_an_error_fails_the_check_and_holds_no_value(traced: Trace
 def test_text_results_are_read_as_json_where_they_are_json(traced: Traced) -> None:
     case = case_that_expects(results=[{"tool": "now", "at": "timezone", "exactly": ["UTC"]}])
     assert judge_route(case, traced(ToolCall(name="now", result='{"timezone": "UTC"}'))) == passed()
-    assert judge_route(case, traced(ToolCall(name="now", result="UTC"))) == failed("now did not return 'UTC'")
+    assert judge_route(case, traced(ToolCall(name="now", result="UTC"))) == failed(
+        "now did not return 'UTC': nothing was found at `timezone`, at the top there is text"
+    )
 
 
 def test_arguments_that_are_no_object_fail_though_they_never_reached_the_server(traced: Traced) -> None:
@@ -204,7 +206,7 @@ def test_incomplete_telemetry_concludes_nothing(
 ) -> None:
     trace = traced(outcome="crashed", telemetry=Telemetry(complete=False, gaps=gaps))
     assert judge_route(headline, trace) == Label(
-        grader="tool_route", version="1", value="INCONCLUSIVE", reasons=reasons
+        grader="tool_route", version="2", value="INCONCLUSIVE", reasons=reasons
     )
 
 

@@ -9,7 +9,23 @@ import pytest
 
 from evalfarm.cli.main import cli
 
-VERBS = {"Run", "Go", "Print", "Show", "Judge", "List", "Check", "Compare", "Tend", "Measure"}
+VERBS = {
+    "Run",
+    "Keep",
+    "Write",
+    "Bring",
+    "Go",
+    "Print",
+    "Show",
+    "Judge",
+    "List",
+    "Check",
+    "Compare",
+    "Tend",
+    "Measure",
+    "Stop",
+    "Restore",
+}
 HEAVY = {"celery", "openai", "redis", "mcp", "numpy", "obstore"}
 PROGRAM = """
 import json, sys

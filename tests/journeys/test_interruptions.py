@@ -117,7 +117,7 @@ def test_a_run_outlives_its_workers_and_its_command(another_place: Callable[...,
     assert (ended.code, ended.out) == (4, "")
     told = re.escape(f"{begun(run, 10)}{stopped(run)}Error: every local worker has stopped\n")
     hint = re.escape(f"\nhint: their logs are in {place.home}/logs; evalfarm doctor checks the machine\n")
-    assert re.fullmatch(told + r"(worker-\d\.log: .*\n){2}" + hint, ended.err)
+    assert re.fullmatch(told + rf"({re.escape(run)}-worker-\d\.log: .*\n){{2}}" + hint, ended.err)
     wait_until(lambda: not place.living(), "that every process has ended")
 
     started = place.start("resume", run)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from evalfarm.analysis.summary.aggregate import summarize
+from evalfarm.contracts.route import Expectation
 from evalfarm.contracts.run import Arm, Manifest, Plan, Trial
 from evalfarm.contracts.suite import Case, DirectCall, Plugin, Server, Suite, Variant
 from evalfarm.contracts.verdict import Label, LabelValue, Result, RunSummary, Verdict
@@ -41,7 +42,13 @@ ARMS = (
 @pytest.fixture
 def plan() -> Plan:
     cases = tuple(
-        Case(id=name, turns=(f"What about {name}?",), direct=DirectCall(tool="resolve"), tags={"mechanism": mechanism})
+        Case(
+            id=name,
+            turns=(f"What about {name}?",),
+            expect=Expectation(tools=("resolve",), never=("fetch_bls_data",) if name in WHY else ()),
+            direct=DirectCall(tool="resolve"),
+            tags={"mechanism": mechanism},
+        )
         for name, mechanism in CASES.items()
     )
     suite = Suite(
@@ -50,7 +57,7 @@ def plan() -> Plan:
         synthetic=True,
         plugin=Plugin(name="BLS"),
         server=Server(python="server.py"),
-        variants={"plain": Variant(), "guided": Variant()},
+        variants={"plain": Variant(), "guided": Variant(description="The server says what to do on gaps")},
         cases=cases,
     )
     return Plan(run=RUN, suite=suite, arms=ARMS, cases=tuple(CASES), repeats=3, seed=7)

@@ -1,10 +1,11 @@
+import json
 import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalfarm.reports.safe_text import cut, harmless, one_line
+from evalfarm.reports.safe_text import cut, harmless, in_json, one_line
 
 
 @pytest.mark.parametrize(
@@ -40,3 +41,11 @@ def test_one_line_has_no_line_breaks() -> None:
 )
 def test_a_cut_says_how_much_is_gone(text: str, shown: str) -> None:
     assert cut(text, 10) == shown
+
+
+def test_a_json_document_keeps_its_value_and_loses_what_steers() -> None:
+    value = {"a\u202e": ["\x9b31m", "é\u2028", 1]}
+    document = json.dumps(value, ensure_ascii=False, indent=2)
+    written = in_json(document)
+    assert json.loads(written) == value
+    assert written == '{\n  "a\\u202e": [\n    "\\u009b31m",\n    "é\\u2028",\n    1\n  ]\n}'

@@ -7,7 +7,7 @@ import pytest
 import redis
 
 from evalfarm.broker import App, make_app
-from evalfarm.contracts.run import Arm, Manifest, Plan, Trial
+from evalfarm.contracts.run import Arm, Manifest, Outcome, Plan, Telemetry, Trace, Trial
 from evalfarm.contracts.suite import Case, DirectCall, Expectation, Plugin, Server, Suite, Variant
 from evalfarm.contracts.verdict import Label, Result, Verdict
 from evalfarm.runstate import BACKOFF_S, MAX_ATTEMPTS, Ledger
@@ -73,12 +73,19 @@ def result(trial: Trial, verdict: Verdict, attempt: int = 1) -> Result:
     )
 
 
+def judged(plan: Plan, trace: Trace) -> Result:
+    """A stored trace's result: that it passed, unless infrastructure ended it."""
+    verdict: Verdict = "infra_failed" if trace.outcome == "infra_failed" else "passed"
+    return result(trace.trial, verdict, trace.attempt).model_copy(update={"cost_usd": trace.cost_usd})
+
+
 @dataclass
 class Worker:
     """Takes trials through the ledger as a worker does, with a verdict of the test's choosing."""
 
     ledger: Ledger
     plan: Plan
+    traces: Store
     done: list[Result] = field(default_factory=list)
 
     def claim(self, index: int, *, lease_s: float = LEASE_S) -> int:
@@ -87,10 +94,28 @@ class Worker:
         assert claim.status == "ok"
         return claim.attempt
 
+    def store(self, index: int, attempt: int, *, outcome: Outcome = "finished", cost_usd: float = 0.5) -> None:
+        """Stores an attempt's trace, and does not commit it."""
+        trace = Trace(
+            run=self.plan.run,
+            trial=self.plan.trial(index),
+            attempt=attempt,
+            outcome=outcome,
+            telemetry=Telemetry(complete=True),
+            started_at=float(index),
+            duration_s=1.0,
+            cost_usd=cost_usd,
+        )
+        assert self.traces.put_trace(trace)
+
+    def decided(self, index: int, verdict: Verdict, attempt: int = 1) -> Result:
+        """The result of a trial, committed nowhere."""
+        return result(self.plan.trial(index), verdict, attempt)
+
     def decide(self, indices: Sequence[int], verdict: Verdict) -> None:
         """Claims trials that were handed out, and commits them all with one verdict."""
         for index in indices:
-            ended = result(self.plan.trial(index), verdict, self.claim(index))
+            ended = self.decided(index, verdict, self.claim(index))
             self.ledger.end(
                 index,
                 ended.attempt,
@@ -121,7 +146,7 @@ class Opened:
 @pytest.fixture
 def opened(client: redis.Redis, app: App, plan: Plan, manifest: Manifest) -> Opened:
     store = Store("memory://")
-    scheduler = Scheduler(store, client, app)
+    scheduler = Scheduler(store, client, app, judged, lease_s=LEASE_S)
     scheduler.open_run(plan, manifest, {"server.py": b"# the server"})
     ledger = Ledger(client, plan.run)
-    return Opened(scheduler, plan, ledger, store, Worker(ledger, plan))
+    return Opened(scheduler, plan, ledger, store, Worker(ledger, plan, store))

@@ -1,3 +1,5 @@
+import dataclasses
+import math
 from typing import Any
 
 import pytest
@@ -6,7 +8,7 @@ import redis
 from evalfarm.broker import App, queue_depth
 from evalfarm.contracts.base import digest_bytes
 from evalfarm.contracts.run import Manifest
-from evalfarm.errors import UnknownName, UsageError
+from evalfarm.errors import BrokerUnavailable, InfrastructureError, UnknownName, UsageError
 from evalfarm.runstate import Progress, beat, open_runs
 from evalfarm.store import Store
 from scheduler.runs import Scheduler
@@ -79,22 +81,68 @@ def test_a_cancelled_run_is_sealed_when_nothing_is_at_work(opened: Any) -> None:
 def test_a_run_that_was_sealed_elsewhere_is_seen_through_at_once(opened: Any, client: redis.Redis, app: App) -> None:
     opened.worker.decide(opened.hand_out(12), "failed")
     sealed = opened.scheduler.look_at("shop-1")
-    late = Scheduler(opened.store, client, app)
+    late = Scheduler(opened.store, client, app, opened.scheduler.grade)
     assert late.look_at("shop-1") == sealed
     assert late.see_through("shop-1", lambda _: None) == sealed
 
 
 def test_a_run_that_never_was_is_named(client: redis.Redis, app: App) -> None:
     with pytest.raises(UnknownName) as caught:
-        Scheduler(Store("memory://"), client, app).look_at("shop-9")
+        Scheduler(Store("memory://"), client, app, lambda plan, trace: None).look_at("shop-9")
     assert str(caught.value) == (
         "no run 'shop-9' in memory://\n\nhint: there is no run yet: start one with `evalfarm run`"
     )
 
 
-def test_a_run_whose_state_was_lost_before_it_was_sealed_is_an_error_and_no_empty_result(
-    opened: Any, client: redis.Redis
+def test_a_run_whose_state_was_lost_before_it_was_sealed_is_rebuilt_and_gone_on_with(
+    opened: Any, client: redis.Redis, app: App
 ) -> None:
+    for index in opened.hand_out(2):
+        opened.worker.store(index, opened.worker.claim(index))
     client.flushall()
-    with pytest.raises(UnknownName, match="shop-1"):
-        opened.scheduler.look_at("shop-1")
+    said: list[str] = []
+    scheduler = dataclasses.replace(opened.scheduler, say=said.append)
+    assert scheduler.look_at("shop-1") is None
+    assert said == [
+        "Redis holds no state of run shop-1: rebuilding it from memory://",
+        "Rebuilt: 2 trials are decided",
+    ]
+    assert opened.ledger.progress().closed == 2
+    opened.worker.decide(opened.hand_out(12), "failed")
+    summary = scheduler.look_at("shop-1")
+    assert summary is not None
+    assert (summary.planned, summary.passed, summary.failed, summary.attempts) == (12, 2, 10, 12)
+
+
+def test_a_run_that_is_deleted_from_the_store_while_it_runs_is_named(
+    opened: Any, app: App, client: redis.Redis
+) -> None:
+    opened.scheduler.look_at("shop-1")
+    elsewhere = dataclasses.replace(
+        opened.scheduler,
+        store=Store("memory://"),
+        known={"shop-1": dataclasses.replace(opened.scheduler.known["shop-1"], looked_at=-math.inf)},
+    )
+    with pytest.raises(InfrastructureError) as caught:
+        elsewhere.see_through("shop-1", lambda _: None)
+    assert str(caught.value) == (
+        "run 'shop-1' is gone from memory://: its plan was deleted while it ran\n\n"
+        "hint: put it back and `evalfarm resume shop-1`, or start a new run"
+    )
+
+
+def test_whoever_waits_for_a_run_bears_that_redis_is_away(opened: Any) -> None:
+    opened.worker.decide(opened.hand_out(12), "passed")
+    said: list[str] = []
+    revived: list[str] = []
+    waiting = dataclasses.replace(opened.scheduler, say=said.append, revive=lambda: revived.append("again"))
+
+    def fail_once(_: Progress) -> None:
+        if not revived:
+            raise BrokerUnavailable("cannot reach Redis at unix:///x: gone")
+
+    assert waiting.see_through("shop-1", fail_once).passed == 12
+    assert (said, revived) == (
+        ["cannot reach Redis at unix:///x: gone; trying again for 5 minutes"],
+        ["again"],
+    )

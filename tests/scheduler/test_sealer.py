@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from evalfarm.analysis.summary.rows import Rows
 from evalfarm.contracts.verdict import VERDICTS, Result, RunSummary, Verdict
-from evalfarm.errors import UnknownName
+from evalfarm.errors import InfrastructureError, UnknownName
 from evalfarm.store import Store
 from scheduler.sealer import archive, seal
 
@@ -75,10 +75,40 @@ def test_an_archiver_that_died_before_it_noted_its_segment_loses_and_doubles_not
     assert list(opened.store.results(opened.plan.run)) == opened.worker.done
 
 
+def test_a_segment_from_before_redis_lost_its_last_second_is_neither_doubled_nor_overwritten(opened: Any) -> None:
+    first, second, third = opened.hand_out(3)
+    opened.worker.decide([first], "passed")
+    lost = opened.worker.decided(second, "failed")  # Redis knows nothing of it, the store has it
+    opened.store.put_segment(opened.plan.run, 0, [*opened.worker.done, lost])
+    opened.worker.decide([third], "passed")
+    archive(opened.ledger, opened.store, opened.plan, rest=True)
+    kept = [(result.trial.index, result.verdict) for result in opened.store.results(opened.plan.run)]
+    assert kept == [(first, "passed"), (second, "failed"), (third, "passed")]
+    progress = opened.ledger.progress()
+    assert (progress.closed, progress.passed, progress.failed) == (3, 2, 1)
+    assert opened.ledger.archive_position().segments == 2
+    assert opened.ledger.claim(second, "another", 60).status == "closed"
+
+
+def test_a_store_that_lost_results_is_never_summed_up_as_if_it_were_whole(opened: Any, tmp_path: Path) -> None:
+    opened.worker.decide(opened.hand_out(12), "passed")
+    archive(opened.ledger, opened.store, opened.plan, rest=True)
+    emptied = Store("memory://")
+    emptied.put_plan(opened.plan)
+    emptied.put_manifest(opened.store.get_manifest(opened.plan.run))
+    with pytest.raises(InfrastructureError) as caught:
+        seal(opened.ledger, emptied, opened.plan)
+    assert str(caught.value) == (
+        "memory:// holds 0 of the 12 results of run 'shop-1' that were counted\n\nhint: somebody has deleted from it; "
+        "put back what was under runs/shop-1/segments and resume the run, or start a new one"
+    )
+    assert opened.ledger.progress().closed == 12
+
+
 def test_a_trial_whose_last_attempt_was_lost_gets_a_result_that_says_so(opened: Any) -> None:
     (index,) = opened.hand_out(1)
     opened.worker.claim(index, lease_s=0.0)
-    opened.ledger.reap(10, max_attempts=1, backoff_s=0.0)
+    opened.ledger.reap(opened.ledger.overdue(10, 60.0), max_attempts=1, backoff_s=0.0)
     opened.worker.decide(opened.hand_out(11), "passed")
     seal(opened.ledger, opened.store, opened.plan)
     lost = next(result for result in opened.store.results(opened.plan.run) if result.trial.index == index)
@@ -144,5 +174,5 @@ def test_sealing_twice_gives_the_same_summary(opened: Any, client: redis.Redis) 
     keys = {key: client.dump(key) for key in client.keys("f:*")}
     first = seal(opened.ledger, opened.store, opened.plan)
     for key, value in keys.items():  # as if the sealer had died just before it let go
-        client.restore(key, 0, value or b"")
+        client.restore(key, 0, value or b"", replace=True)
     assert seal(opened.ledger, opened.store, opened.plan) == first

@@ -215,7 +215,7 @@ async def test_a_public_server_that_nobody_here_wrote_passes_at_every_level(
         prepared, _ = planned(loaded.suite, harness, folder=loaded.folder)
         trials = [prepared.plan.trial(index) for index in range(prepared.plan.size)]
         traces = [await observe(station, prepared, trial, 1) for trial in trials]
-    results = [result_of(loaded.suite.case(trace.trial.case), trace) for trace in traces]
+    results = [result_of(loaded.suite, trace) for trace in traces]
     assert [(result.trial.case, result.verdict, result.reasons) for result in results] == [
         (trial.case, "passed", ()) for trial in trials
     ]

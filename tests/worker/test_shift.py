@@ -1,4 +1,5 @@
 import asyncio
+import dataclasses
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -8,12 +9,15 @@ from typing import Any
 import pytest
 
 from evalfarm.contracts.base import digest
-from evalfarm.contracts.run import Plan
+from evalfarm.contracts.run import Plan, Trace
 from evalfarm.contracts.verdict import Result
 from evalfarm.embedded import embedded_redis
+from evalfarm.errors import StoreUnavailable
 from evalfarm.runstate import Client, Ledger, connect
+from evalfarm.store import Store
 from graders.grade import result_of
 from scheduler.planner import Measured, manifest_of
+from worker.commit import commit
 from worker.shift import Shift
 from worker.station import Station
 
@@ -73,7 +77,12 @@ def at_work(open_station: Any, planned: Any, suite: Any, shop_at: Any, redis: Cl
             ledger = Ledger(redis, plan.run)
             ledger.create(plan.size, digest(plan))
             ledger.take(take, 60)
-            yield AtWork(Shift(station, redis, result_of), station, ledger, plan)
+            yield AtWork(
+                Shift(station, redis, lambda prepared, trace: result_of(prepared.plan.suite, trace)),
+                station,
+                ledger,
+                plan,
+            )
 
     return open_run
 
@@ -85,7 +94,7 @@ async def test_a_trial_is_run_graded_stored_and_counted_once_however_often_it_is
         assert work.counts() == {"passed": 1, "attempts": 1}
         (row,) = work.rows()
         trace = work.station.store.get_trace("r1", 0, 1)
-        assert (row, work.station.store.attempts_of("r1", 0)) == (result_of(work.plan.suite.cases[0], trace), [1])
+        assert (row, work.station.store.attempts_of("r1", 0)) == (result_of(work.plan.suite, trace), [1])
 
 
 async def test_a_trial_that_another_worker_holds_is_left_alone(at_work: Any) -> None:
@@ -117,6 +126,7 @@ async def test_a_fault_of_our_own_closes_the_attempt_as_infrastructure_with_its_
     assert [entry.message for entry in caplog.records] == ["trial 0 attempt 1 broke the worker"]
 
 
+STOPPED = "stopped: its run was cancelled, or another attempt took its place"
 ANSWER = {"script": [{"when": ".", "answer": "It is full."}]}
 
 
@@ -127,7 +137,7 @@ async def test_trials_with_a_model_run_side_by_side(at_work: Any) -> None:
     assert max(trace.started_at for trace in traces) < min(trace.started_at + trace.duration_s for trace in traces)
 
 
-async def test_a_run_that_is_cancelled_stops_what_is_under_way_and_commits_nothing(
+async def test_a_run_that_is_cancelled_stops_what_is_under_way_and_keeps_what_was_seen(
     at_work: Any, eventually: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     slow = {"environ": {"EVALFARM_LEASE_S": "1"}, "simulation": ANSWER}
@@ -136,9 +146,10 @@ async def test_a_run_that_is_cancelled_stops_what_is_under_way_and_commits_nothi
         await eventually(lambda: work.counts().get("attempts"))
         work.ledger.cancel()
         await working
-        assert work.station.store.attempts_of("r1", 0) == []
-        assert work.counts() == {"in_flight": 1, "attempts": 1}
-    assert [entry.message for entry in caplog.records] == ["trial 0 attempt 1 was superseded or cancelled; stopped"]
+        trace = work.station.store.get_trace("r1", 0, 1)
+        assert (trace.outcome, trace.failure, trace.failure_kind) == ("infra_failed", STOPPED, "stopped")
+        assert work.counts() == {"waiting": 1, "attempts": 1}
+    assert [entry.message for entry in caplog.records] == [f"trial 0 attempt 1: {STOPPED}"]
 
 
 async def test_a_long_attempt_keeps_its_lease(at_work: Any, eventually: Any) -> None:
@@ -148,8 +159,91 @@ async def test_a_long_attempt_keeps_its_lease(at_work: Any, eventually: Any) -> 
         working = asyncio.create_task(work.run(0))
 
         def reap_until_done() -> bool:
-            lost.add(work.ledger.reap(9, max_attempts=3, backoff_s=0).lost)
+            lost.add(len(work.ledger.overdue(9, 1.0)))
             return working.done()
 
         await eventually(reap_until_done)
         assert (lost, sum(work.counts().values())) == ({0}, 2)
+
+
+class Refusing(Store):
+    """A store that takes the traces of all trials but one."""
+
+    def __init__(self, refused: int) -> None:
+        super().__init__("memory://")
+        self.refused = refused
+
+    def put_trace(self, trace: Trace) -> bool:
+        if trace.trial.index == self.refused:
+            raise StoreUnavailable("cannot write memory://: full")
+        return super().put_trace(trace)
+
+
+async def test_a_trace_that_the_store_refuses_is_no_matter_of_the_other_trials(
+    at_work: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with at_work("loop", "sim-careful", repeats=3, take=3, simulation=ANSWER) as work:
+        plan, manifest = work.station.store.get_plan("r1"), work.station.store.get_manifest("r1")
+        work.station.store = Refusing(1)
+        work.station.store.put_plan(plan)
+        work.station.store.put_manifest(manifest)
+        await dataclasses.replace(work.shift, store_patience_s=0).run("r1", (0, 1, 2))
+        counts = work.counts()
+        assert (counts["in_flight"], counts["attempts"], len(work.rows())) == (1, 3, 2)
+    assert [entry.message for entry in caplog.records] == [
+        "trial 1 of run r1 is left where it is: cannot write memory://: full"
+    ]
+
+
+async def test_a_worker_that_is_told_to_stop_begins_no_trial_more_and_gives_the_rest_back(at_work: Any) -> None:
+    async with at_work(repeats=3, take=3) as work:
+        stopping = iter((False, True, True))
+        await dataclasses.replace(work.shift, stopping=lambda: next(stopping)).run("r1", (0, 1, 2))
+        assert work.counts() == {"passed": 1, "waiting": 2, "attempts": 1}
+        assert work.ledger.take(3, 60) == [1, 2]
+
+
+async def test_an_attempt_is_committed_once_redis_knows_its_run_again(
+    at_work: Any, redis: Client, eventually: Any
+) -> None:
+    async with at_work("loop", "sim-slow", simulation=ANSWER) as work:
+        working = asyncio.create_task(work.run(0))
+        await eventually(lambda: work.counts().get("attempts"))
+        redis.flushall()
+        await eventually(lambda: work.station.store.attempts_of("r1", 0))
+        work.ledger.create(work.plan.size, digest(work.plan))
+        await working
+        assert work.counts() == {"passed": 1, "attempts": 1}
+
+
+async def test_of_two_attempts_of_one_number_the_one_that_was_stored_first_counts_and_both_are_kept(
+    at_work: Any, redis: Client
+) -> None:
+    async with at_work() as work:
+        await work.run(0)
+        first = work.station.store.get_trace("r1", 0, 1)
+        redis.flushall()
+        work.ledger.create(work.plan.size, digest(work.plan))
+        work.ledger.take(1, 60)
+        await work.run(0)
+        store = work.station.store
+        assert store.attempts_of("r1", 0) == [1, 2]
+        assert store.get_trace("r1", 0, 1) == first
+        assert store.get_trace("r1", 0, 2).started_at > first.started_at
+        assert work.rows() == [result_of(work.plan.suite, first, {})]
+
+
+async def test_an_attempt_that_cannot_be_committed_is_left_to_be_adopted(
+    at_work: Any, redis: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with at_work(environ={"EVALFARM_LEASE_S": "1"}) as work:
+        work.ledger.claim(0, "before", 60)
+        trace = work.station.store.find_trace("r1", 0, 1)
+        assert trace is None
+        redis.delete("f:{r1}:meta")
+        result = Result(trial=work.plan.trial(0), attempt=1, outcome="finished", verdict="passed")
+        await commit(work.ledger, work.plan, result, lease_s=0.1)
+    (entry,) = caplog.records
+    assert entry.message == (
+        "trial 0 attempt 1 is stored and not committed; it is left to be adopted: Redis knows nothing of run 'r1'"
+    )

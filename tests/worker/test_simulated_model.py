@@ -487,3 +487,35 @@ def test_real_codex_completes_a_turn_and_the_servers_guidance_reaches_the_policy
     assert asked == [words for _, words in calls]
     said = [item.text for item in items if isinstance(item, AgentMessageThreadItem)]
     assert said == ["The data for consumer price index is not available."]
+
+
+class OnABadDay:
+    """Is limited, breaks, hangs up, and answers at the fourth try."""
+
+    def move(self, seen: Seen, draw: random.Random) -> Move:
+        faults = (Fault(429, retry_after_s=2), Fault(503), Fault(cut=True))
+        return faults[seen.tries] if seen.tries < len(faults) else Answer("At last.", reasoning_tokens=7)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_every_answer_is_billed_once_and_no_fault_is(streamed: bool) -> None:
+    bill: list[tuple[str, Any]] = []
+    asked = {"model": "m", "input": "What is x?", "stream": streamed}
+
+    async def ask() -> tuple[list[Any], bytes]:
+        listener = loopback()
+        app = simulated_app({"m": OnABadDay()}, billed=lambda model, usage: bill.append((model, usage)))
+        at = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+        async with serving(app, listener), httpx2.AsyncClient(base_url=at, trust_env=False) as client:
+            refused = [await client.post("/responses", json=asked) for _ in range(2)]
+            with pytest.raises(httpx2.RemoteProtocolError):
+                await client.post("/responses", json=asked)
+            assert bill == []
+            met = [(response.status_code, response.headers.get("retry-after")) for response in refused]
+            return met, (await client.post("/responses", json=asked)).content
+
+    met, body = asyncio.run(ask())
+    assert met == [(429, "2"), (503, None)]
+    ((model, usage),) = bill
+    assert (model, usage["output_tokens_details"]) == ("m", {"reasoning_tokens": 7})
+    assert json.dumps(usage).encode().replace(b" ", b"") in body.replace(b" ", b"")

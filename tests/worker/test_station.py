@@ -161,9 +161,10 @@ async def test_there_is_one_way_to_the_simulated_models_of_a_suite_and_one_to_th
         models = ("sim-careful", "sim-flaky", "gpt-x", "gpt-y")
         ways = [await station.upstream(prepared, model) for model in models]
         assert [way.simulated for way in ways] == [True, True, False, False]
-        assert (ways[0] is ways[1], ways[2] is ways[3]) == (True, True)
-        assert dict(ways[2].headers) == {"authorization": "Bearer sk-x"}
         clients = [way.client for way in ways]
+        assert (clients[0] is clients[1], clients[2] is clients[3]) == (True, True)
+        assert dict(ways[2].headers) == {"authorization": "Bearer sk-x"}
+        assert [way.gate.model for way in ways] == list(models)
     assert {client.is_closed for client in clients} == {True}
 
 

@@ -6,19 +6,22 @@ of after six seconds of trying.
 
 Retries happen here and nowhere above, so both harnesses meet the same weather: a 429, a 5xx or a lost
 connection is tried again a bounded number of times, each try is recorded, and the time it took is kept apart
-from the model's own latency. What is left after that is an outage, which the attempt reports as infrastructure.
+from the model's own latency. So is the time for which the farm's limits hold a request back. What is left after that
+is an outage, which the attempt reports as infrastructure.
 """
 
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx2
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from evalfarm.contracts.run import ModelRequest
+from worker.gateways.faces import Transport, responses_app
+from worker.gateways.gate import NoRoom, estimated_tokens
 from worker.gateways.reply import Reply, refusal, whole
 from worker.gateways.tries import FIRST_WAIT_S, Tries, TryAgain
 from worker.gateways.upstreams import SEED_HEADER, Upstream
@@ -48,11 +51,12 @@ class ModelGateway:
     ) -> None:
         """`started`: time.monotonic() at the attempt's start. `must_show`: tools that the first request has to
         show to the model, as name -> ways in which the harness may write it; without them nothing is forwarded.
-        `on_wait` is told of every wait between two tries, in seconds, before it begins; `first_wait_s` is the
-        first one where the provider does not say.
+        `on_wait` is told of every wait for a limit or between two tries, in seconds, before it begins; `first_wait_s`
+        is the first between two tries where the provider does not say.
         """
         self._upstream = upstream
         self._on_wait = on_wait
+        self._waited_s = 0.0
         self._first_wait_s = first_wait_s
         self._seed = seed
         self._started = started
@@ -87,11 +91,17 @@ class ModelGateway:
             # Codex would try again and again for minutes; a 400 is what it takes for an answer.
             return refusal(400, self.outage)
         wanted, streamed = self._wanted(headers), bool(request.get("stream"))
-        tries = Tries(self._first_wait_s, self._on_wait)
+        tries = Tries(self._first_wait_s, self._wait)
         try:
             async for attempt in tries.each():
                 with attempt:
+                    await self._let_through(asked, tries)
                     return await self._try(path, wanted, asked, tries, streamed)
+        except NoRoom as full:
+            self.outage = self.outage or str(full)
+            if tries.failures:
+                self._note(tries, status=None, error=tries.failures.pop())
+            return refusal(400, self.outage)
         except TryAgain as last:
             self.outage = self.outage or f"the model's provider stayed unusable: {'; '.join(tries.failures)}"
             self._note(tries, status=last.status, error=tries.failures.pop())
@@ -121,7 +131,29 @@ class ModelGateway:
             wanted[SEED_HEADER] = str(self._seed)
         return wanted
 
+    def _wait(self, seconds: float) -> None:
+        self._waited_s += seconds
+        self._on_wait(seconds)
+
+    async def _let_through(self, body: bytes, tries: Tries) -> None:
+        """Wait until the limits and pauses of the model let one more request out. Raises NoRoom where none may."""
+        gate = self._upstream.gate
+        if gate.throttle is None:
+            return
+        tries.hold()
+        wait_s = await gate.book(estimated_tokens(body), gate.most_waited_s - self._waited_s)
+        while wait_s != 0:
+            if wait_s < 0 or wait_s > gate.most_waited_s - self._waited_s:
+                told = f"the limits of {gate.model} hold a request back for {abs(wait_s):.0f} s"
+                most = f"an attempt waits {gate.most_waited_s:g} s in all at most"
+                raise NoRoom(f"{told}, after {self._waited_s:.0f} s of waiting; {most}")
+            self._wait(wait_s)
+            await asyncio.sleep(wait_s)
+            wait_s = await gate.paused_s()
+        tries.send()
+
     async def _try(self, path: str, headers: Mapping[str, str], body: bytes, tries: Tries, streamed: bool) -> Reply:
+        gate, estimate = self._upstream.gate, estimated_tokens(body)
         client = self._upstream.client
         try:
             response = await client.send(client.build_request("POST", path, headers=headers, content=body), stream=True)
@@ -130,12 +162,17 @@ class ModelGateway:
             raise TryAgain(what, None, refusal(502, what)) from error
         kept = {name: value for name, value in response.headers.items() if name.lower() not in _NOT_FORWARDED}
         status = response.status_code
+        if status >= 400:
+            await gate.correct(estimate, 0)
         if status in _RETRIED:
             reply = whole(status, kept, self._without_key(await _read_quietly(response)))
-            raise TryAgain(f"HTTP {status}", status, reply, retry_after_s(response.headers))
+            again_s = retry_after_s(response.headers, datetime.now(UTC))
+            if status == 429:
+                await gate.limited(again_s)
+            raise TryAgain(f"HTTP {status}", status, reply, again_s)
         usage = UsageReader(streamed and status < 400)
         if streamed and status < 400:
-            return Reply(status, kept, self._stream(response, usage, tries))
+            return Reply(status, kept, self._stream(response, usage, tries, estimate))
         try:
             data = await response.aread()
         except httpx2.HTTPError as error:
@@ -149,9 +186,12 @@ class ModelGateway:
         if status in _REFUSED:
             self.outage = f"{_REFUSED[status]} (HTTP {status})"
         self._note(tries, status=status, error=usage.error, usage=usage)
+        await gate.correct(estimate, usage.tokens)
         return whole(status, kept, data)
 
-    async def _stream(self, response: httpx2.Response, usage: UsageReader, tries: Tries) -> AsyncGenerator[bytes]:
+    async def _stream(
+        self, response: httpx2.Response, usage: UsageReader, tries: Tries, estimate: int
+    ) -> AsyncGenerator[bytes]:
         error: str | None = None
         try:
             async for received in response.aiter_bytes():
@@ -166,6 +206,7 @@ class ModelGateway:
                 error = "the stream ended before the response was complete"
             self._note(tries, status=response.status_code, error=usage.error or error, usage=usage)
             await response.aclose()
+            await self._upstream.gate.correct(estimate, usage.tokens)
 
     def _without_key(self, data: bytes) -> bytes:
         """Providers repeat a key that they refuse; it goes neither into a trace nor into a cell."""
@@ -188,48 +229,11 @@ class ModelGateway:
 
     def transport(self) -> httpx2.AsyncBaseTransport:
         """The face for our own loop."""
-        return _Transport(self)
+        return Transport(self.forward)
 
     def app(self) -> ASGIApp:
         """The face for a sealed cell: `POST /v1/responses`."""
-
-        async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-            headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-            body = b""
-            more = True
-            while more:
-                message = await receive()
-                body += message.get("body", b"")
-                more = message.get("more_body", False)
-            if "upgrade" in headers:
-                reply = refusal(426, "this gateway speaks HTTPS, not WebSockets")
-            elif scope["method"] == "POST" and scope["path"].startswith("/v1/responses"):
-                reply = await self.forward(scope["path"].removeprefix("/v1"), headers, body)
-            else:
-                reply = refusal(
-                    404, f"the gateway forwards POST /v1/responses only, not {scope['method']} {scope['path']}"
-                )
-            raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in reply.headers.items()]
-            await send({"type": "http.response.start", "status": reply.status, "headers": raw})
-            try:
-                async with aclosing(reply.body) as chunks:  # a request that is cut off is recorded now, not in time
-                    async for chunk in chunks:
-                        await send({"type": "http.response.body", "body": chunk, "more_body": True})
-            except httpx2.HTTPError:
-                return  # headers are out: ending without the last chunk is how the harness learns of the cut
-            await send({"type": "http.response.body", "body": b""})
-
-        return serve
-
-
-class _Transport(httpx2.AsyncBaseTransport):
-    def __init__(self, gateway: ModelGateway) -> None:
-        self._gateway = gateway
-
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        path = request.url.path.removeprefix("/v1")
-        reply = await self._gateway.forward(path, dict(request.headers), await request.aread())
-        return httpx2.Response(reply.status, headers=reply.headers, content=reply.body, request=request)
+        return responses_app(self.forward)
 
 
 async def _read_quietly(response: httpx2.Response) -> bytes:

@@ -12,6 +12,7 @@ class Reply:
     status: int
     headers: Mapping[str, str]
     body: AsyncGenerator[bytes]
+    data: bytes = b""  #: all of the body, where it is there already
 
 
 def whole(status: int, headers: Mapping[str, str], data: bytes) -> Reply:
@@ -20,7 +21,7 @@ def whole(status: int, headers: Mapping[str, str], data: bytes) -> Reply:
     async def body() -> AsyncGenerator[bytes]:
         yield data
 
-    return Reply(status, headers, body())
+    return Reply(status, headers, body(), data)
 
 
 def refusal(status: int, message: str) -> Reply:

@@ -9,6 +9,7 @@ import httpx2
 from cases.policies import Policy, is_simulated
 from evalfarm.errors import ModelUnavailable
 from evalfarm.settings import Settings
+from worker.gateways.gate import OPEN, Gate
 from worker.gateways.serving import loopback, serving
 from worker.simulated_model import SEED_HEADER, simulated_app
 
@@ -24,6 +25,7 @@ class Upstream:
     client: httpx2.AsyncClient  #: its base URL ends where `/responses` begins
     headers: Mapping[str, str]  #: added to every request: the key, never anything that was sent from a cell
     simulated: bool
+    gate: Gate = OPEN  #: what the model that is asked may be asked
 
 
 async def provider(settings: Settings, stack: AsyncExitStack) -> Upstream:

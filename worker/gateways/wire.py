@@ -2,6 +2,10 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from math import isfinite
 from typing import Any
 
 import zstandard
@@ -47,6 +51,13 @@ class UsageReader:
         """What the provider said went wrong, if it did."""
         error = self._response.get("error")
         return str(error.get("message") or error) if isinstance(error, dict) else None
+
+    @property
+    def tokens(self) -> int | None:
+        """Tokens in and out together; None: not told."""
+        figures = self.figures()
+        told = (figures["input_tokens"], figures["output_tokens"])
+        return None if None in told else sum(told)
 
     def figures(self) -> dict[str, Any]:
         """The fields of ModelRequest that come from the response's body; None where it does not say."""
@@ -100,14 +111,29 @@ def decoded(headers: Mapping[str, str], body: bytes) -> bytes:
         raise ValueError(str(error)) from error
 
 
-def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Seconds from Retry-After (or the provider's `retry-after-ms`); None where there is none in seconds."""
+def retry_after_s(headers: Mapping[str, str], now: datetime) -> float | None:
+    """Seconds from `retry-after-ms`, else from Retry-After, which holds seconds or a date; None: neither can be read.
+
+    A date is held against the response's own `Date`, so that no clock but the provider's matters; without one, against
+    `now` (with its time zone).
+    """
+    for name, seconds in (("retry-after-ms", _milliseconds), ("retry-after", float)):
+        with suppress(KeyError, ValueError):
+            return max(0.0, told) if isfinite(told := seconds(headers[name])) else None
+    until = _date(headers.get("retry-after", ""))
+    return None if until is None else max(0.0, (until - (_date(headers.get("date", "")) or now)).total_seconds())
+
+
+def _milliseconds(text: str) -> float:
+    return float(text) / 1000
+
+
+def _date(text: str) -> datetime | None:
     try:
-        if "retry-after-ms" in headers:
-            return max(0.0, float(headers["retry-after-ms"]) / 1000)
-        return max(0.0, float(headers["retry-after"])) if "retry-after" in headers else None
+        told = parsedate_to_datetime(text)
     except ValueError:
         return None
+    return told if told.tzinfo else told.replace(tzinfo=UTC)  # -0000: UTC from a place that is not told
 
 
 def _parse(data: bytes) -> dict[str, Any]:

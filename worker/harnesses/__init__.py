@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
-from evalfarm.contracts.run import Outcome, ShellCommand, ToolCall, Trial, Turn
+from evalfarm.contracts.run import FailureKind, Outcome, ShellCommand, ToolCall, Trial, Turn
 from evalfarm.contracts.suite import Case, Suite
 from worker.gateways.model_gateway import ModelGateway
 from worker.gateways.tool_gateway import ToolGateway
@@ -59,6 +59,7 @@ class Ending:
 
     outcome: Outcome
     failure: str | None = None
+    kind: FailureKind | None = None  #: of `infra_failed`: what broke
 
 
 FINISHED = Ending("finished")

@@ -13,16 +13,10 @@ import mcp_types
 from pydantic import JsonValue
 
 from evalfarm.contracts.run import ToolCall
-from evalfarm.model_client import (
-    APIConnectionError,
-    APIStatusError,
-    AsyncOpenAI,
-    Response,
-    ResponseFunctionToolCall,
-    responses_client,
-)
+from evalfarm.model_client import APIConnectionError, APIStatusError, Transport, create_response
 from worker.gateways.tool_gateway import result_text, result_value
 from worker.harnesses import FINISHED, Ending, OpenAttempt
+from worker.harnesses.response import FunctionCall, read_response
 from worker.storable import mended, why_not
 
 #: Codes in a response that failed which say nothing about what was asked. The others are the request's own fault.
@@ -34,20 +28,20 @@ async def drive(attempt: OpenAttempt) -> Ending:
     if attempt.model is None:
         raise ValueError("the loop needs a model")
     conversation: list[Any] = []
-    async with responses_client(attempt.model.transport()) as client:
-        for query in attempt.case.turns:
-            attempt.tools.turn = attempt.notes.ask(query)
-            conversation.append({"role": "user", "content": query})
-            try:
-                ending = await _one_turn(attempt, client, conversation)
-            except (APIStatusError, APIConnectionError) as error:
-                return Ending("crashed", f"the model request failed: {error}")
-            if ending is not FINISHED:
-                return ending
+    model = attempt.model.transport()
+    for query in attempt.case.turns:
+        attempt.tools.turn = attempt.notes.ask(query)
+        conversation.append({"role": "user", "content": query})
+        try:
+            ending = await _one_turn(attempt, model, conversation)
+        except (APIStatusError, APIConnectionError) as error:
+            return Ending("crashed", f"the model request failed: {error}")
+        if ending is not FINISHED:
+            return ending
     return FINISHED
 
 
-async def _one_turn(attempt: OpenAttempt, client: AsyncOpenAI, conversation: list[Any]) -> Ending:
+async def _one_turn(attempt: OpenAttempt, model: Transport, conversation: list[Any]) -> Ending:
     """Requests and tool rounds until the model answers or the suite's limit is reached."""
     rounds = attempt.suite.loop.tool_rounds
     request: dict[str, Any] = {
@@ -58,27 +52,24 @@ async def _one_turn(attempt: OpenAttempt, client: AsyncOpenAI, conversation: lis
         "include": ["reasoning.encrypted_content"],
     }
     for tool_round in range(rounds + 1):
-        response: Response = await client.responses.create(input=conversation, **request)
-        attempt.notes.events.append(
-            mended(response.model_dump(mode="json", exclude_none=True, exclude={"tools", "instructions"}))
-        )
-        conversation += [mended(item.model_dump(mode="json", exclude_none=True)) for item in response.output]
-        calls = [item for item in response.output if isinstance(item, ResponseFunctionToolCall)]
-        attempt.notes.answer(str(mended(response.output_text)))
-        if response.error is not None:
-            told = f"the provider failed while it answered: {response.error.message} ({response.error.code})"
-            return Ending("infra_failed" if response.error.code in _PROVIDERS_FAULTS else "crashed", told)
-        if not calls:
+        response = read_response(await create_response(model, {**request, "input": conversation}))
+        attempt.notes.events.append(mended(response.told))
+        conversation += map(mended, response.items)
+        attempt.notes.answer(str(mended(response.text)))
+        if (failure := response.failure) is not None:
+            told = f"the provider failed while it answered: {failure.message} ({failure.code})"
+            return Ending("infra_failed" if failure.code in _PROVIDERS_FAULTS else "crashed", told)
+        if not response.calls:
             return FINISHED
         if tool_round == rounds:
             break
-        for call in calls:
+        for call in response.calls:
             output = await _call(attempt, call)
             conversation.append({"type": "function_call_output", "call_id": call.call_id, "output": output})
     return Ending("gave_up", f"the model still asked for tools after {rounds} rounds of calls, the loop's limit")
 
 
-async def _call(attempt: OpenAttempt, call: ResponseFunctionToolCall) -> str:
+async def _call(attempt: OpenAttempt, call: FunctionCall) -> str:
     """Make one call that the model asked for; what goes wrong is recorded and told to the model."""
     at = time.monotonic()
     arguments, problem = _arguments(call.arguments)

@@ -32,8 +32,16 @@ _BEGUN = Answer("Let me look that up for you, it will only take a moment, and th
 """What a stream that is cut half-way was about to say."""
 
 
+Billed = Callable[[str, Mapping[str, Any]], None]
+"""Told of each response that is sent whole, as a provider bills it: the model, and the response's `usage`."""
+
+
 def simulated_app(
-    policies: Mapping[str, Policy], *, clock: Callable[[], float] = time.time, instance: str | None = None
+    policies: Mapping[str, Policy],
+    *,
+    clock: Callable[[], float] = time.time,
+    instance: str | None = None,
+    billed: Billed = lambda _model, _usage: None,
 ) -> Starlette:
     """An app that answers `POST /v1/responses` with the policy of the request's model, and `GET /v1/models`.
 
@@ -41,9 +49,10 @@ def simulated_app(
     from the number of the try too. An unknown model is a 404, a request that cannot be read a 400, each in
     OpenAI's words; a WebSocket handshake is refused with 426, on which Codex uses HTTPS at once (served with
     `ws="none"`, as `worker.gateways.serving` does, a handshake is a plain GET).
-    `instance` (none: drawn) is in every response's ID, so that servers that share a seed share no ID.
+    `instance` (none: drawn) is in every response's ID, so that servers that share a seed share no ID. What faults
+    there are goes by the policies; none of them is `billed`.
     """
-    server = _Server(policies, clock, instance or secrets.token_hex(4))
+    server = _Server(policies, clock, instance or secrets.token_hex(4), billed)
     return Starlette(
         routes=[
             Route("/v1/responses", server.respond, methods=["POST"]),
@@ -78,8 +87,11 @@ class _Tries:
 
 
 class _Server:
-    def __init__(self, policies: Mapping[str, Policy], clock: Callable[[], float], instance: str) -> None:
+    def __init__(
+        self, policies: Mapping[str, Policy], clock: Callable[[], float], instance: str, billed: Billed
+    ) -> None:
         self._policies = dict(policies)
+        self._billed = billed
         self._clock = clock
         self._instance = instance
         self._number = itertools.count(1)
@@ -118,6 +130,7 @@ class _Server:
                 return JSONResponse(fault_body(move), move.status, headers)
             case Calls() | Answer():
                 body = response_body(move, request, response_id, self._clock())
+                self._billed(request.seen.model, body["usage"])
                 if request.streamed:
                     return StreamingResponse(_each(event_stream(body)), media_type="text/event-stream")
                 return JSONResponse(body)

@@ -51,13 +51,13 @@ def _items(move: Calls | Answer, seen: Seen, unique: str) -> list[dict[str, Any]
 
 
 def _call_item(call: Call, seen: Seen, unique: str) -> dict[str, Any]:
-    """A call of the tool in the namespace in which it was shown; a tool that was not shown stands alone."""
+    """A call of the tool by the name and in the namespace in which it was shown; one that was not stands alone."""
     tool = seen.tool(call.name)
     item = {
         "type": "function_call",
         "id": f"fc_{unique}",
         "call_id": f"call_{unique}",
-        "name": call.name,
+        "name": call.name if tool is None else tool.name,
         "arguments": call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments),
         "status": "completed",
     }

@@ -10,9 +10,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from evalfarm.analysis.arm_name import ArmName
 from evalfarm.analysis.statistics.paired import CaseCounts, case_counts
 from evalfarm.analysis.statistics.stats import Floats
-from evalfarm.analysis.summary.row_rules import NOT_NAMED
 from evalfarm.contracts.run import NO_MODEL
 from evalfarm.contracts.verdict import CaseSummary, RunSummary
 
@@ -23,19 +23,6 @@ Figure = Literal["latency_s", "tool_calls", "reasoning_tokens"]
 FIGURES: tuple[Figure, ...] = ("latency_s", "tool_calls", "reasoning_tokens")
 
 _TRIED = {"passed": 1.0, "failed": 0.0}
-
-
-class ArmName(NamedTuple):
-    """What tells an arm from the others of its run."""
-
-    model: str
-    harness: str
-    variant: str
-
-    def __str__(self) -> str:
-        """`gpt-5 · codex · guided`; `direct · plain` where no model takes part, and without what rows do not name."""
-        named = [value for value in self if value not in (NO_MODEL, NOT_NAMED)]
-        return " · ".join(named) or "all trials"
 
 
 class Pairing(NamedTuple):
@@ -67,7 +54,7 @@ def arms_of(summary: RunSummary) -> dict[ArmName, ArmCases]:
     """Every arm of a run with its cases, in the order of the summary."""
     grouped: dict[ArmName, dict[str, CaseSummary]] = {}
     for case in summary.cases:
-        grouped.setdefault(ArmName(case.model, case.harness, case.variant), {})[case.case] = case
+        grouped.setdefault(ArmName.of(case), {})[case.case] = case
     return {name: ArmCases(summary.run, name, cases) for name, cases in grouped.items()}
 
 

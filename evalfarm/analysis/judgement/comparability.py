@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cases.policies import is_simulated
-from evalfarm.analysis.judgement.arms import ArmName, Axis
+from evalfarm.analysis.arm_name import ArmName
+from evalfarm.analysis.judgement.arms import Axis
 from evalfarm.contracts.base import digest
 from evalfarm.contracts.run import NO_MODEL, Manifest, Plan
 from evalfarm.errors import UsageError

@@ -7,7 +7,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from evalfarm.analysis.judgement.arms import ArmCases, ArmName, arms_of, counts_of, families_of
+from evalfarm.analysis.arm_name import ArmName
+from evalfarm.analysis.judgement.arms import ArmCases, arms_of, counts_of, families_of
 from evalfarm.analysis.judgement.nights import Judged, NightNote, as_family, judge_arm, night_note
 from evalfarm.analysis.judgement.notes import ArmNote, RunNote, Source, arm_note, run_note
 from evalfarm.analysis.statistics.drift import BarCheck, BarVerdict, against_bar
@@ -138,7 +139,7 @@ def _gated(arm: ArmCases, judged: Judged | None, question: GateQuestion) -> Gate
     bar = None if question.at_least is None else _bar(arm, question.at_least)
     if bar is not None:
         verdict, words = _OF_BAR[bar.verdict]
-        found.append((verdict, f"{words} the bar of {question.at_least:.1%}"))
+        found.append((verdict, f"{words} the bar of {question.at_least:.1%}{_to_decide(bar)}"))
     return GatedArm(
         arm=arm_note(arm),
         verdict=worst_of([verdict for verdict, _ in found]),
@@ -155,6 +156,14 @@ def _of_night(judged: Judged, note: NightNote) -> list[tuple[GateVerdict, str]]:
     if note.drifted and night.verdict in ("held", "improved"):
         found.append(("regressed", f"the slow-drift detector alarms (level {note.drift.levels[-1]:.0f})"))
     return found
+
+
+def _to_decide(bar: BarCheck) -> str:
+    if bar.verdict != "too little evidence" or bar.value is None:
+        return ""
+    if bar.cases_needed is None:
+        return ", and too near it for any number of cases to tell"
+    return f" (about {bar.cases_needed:,} cases like these would tell)"
 
 
 def _bar(arm: ArmCases, at_least: float) -> BarCheck:

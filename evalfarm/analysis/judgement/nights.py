@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from evalfarm.analysis.arm_name import ArmName
 from evalfarm.analysis.judgement.arms import (
     FIGURES,
     ArmCases,
-    ArmName,
     Figure,
     arms_of,
     counts_of,

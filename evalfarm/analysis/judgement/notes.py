@@ -3,8 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from evalfarm.analysis.judgement.arms import ArmCases, ArmName, common_cases
+from evalfarm.analysis.arm_name import ArmName
+from evalfarm.analysis.judgement.arms import ArmCases, common_cases
 from evalfarm.analysis.judgement.comparability import Side
+from evalfarm.analysis.judgement.record import RunRecord, run_record
 from evalfarm.analysis.statistics.paired import CaseCounts, decided_in_both
 from evalfarm.contracts.verdict import RunSummary
 from evalfarm.errors import UsageError
@@ -33,6 +35,7 @@ class RunNote:
     simulated: bool
     synthetic: bool
     isolation: str
+    record: RunRecord | None = None  #: None: not produced by evalfarm
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,7 @@ def run_note(summary: RunSummary) -> RunNote:
         simulated=summary.simulated,
         synthetic=summary.synthetic,
         isolation=summary.isolation,
+        record=run_record(summary),
     )
 
 

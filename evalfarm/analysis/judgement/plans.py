@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from evalfarm.analysis.statistics.planning import (
     variance_of_difference,
 )
 from evalfarm.analysis.statistics.rule_check import SelfCheck, self_check
+from evalfarm.analysis.statistics.steadiness import disagreement
 from evalfarm.contracts.verdict import RunSummary
 from evalfarm.errors import UsageError
 
@@ -41,7 +42,8 @@ class ArmPower:
     """What a plan resolves for an arm as steady as this."""
 
     arm: ArmNote | None  #: whose steadiness was measured; None: the typical one was assumed
-    disagreement: float  #: D that was reckoned with; never 0, however steady the arm was
+    measured: float | None  #: D as the run shows it, which may be 0; None: assumed
+    disagreement: float  #: D that was reckoned with: measured and smoothed, so never 0, or assumed
     between: float  #: variance between cases of the true difference of two arms: typical, no run tells it
     resolution: Resolution
     needs: Needs
@@ -59,6 +61,17 @@ class Power:
     power: float
     arms: tuple[ArmPower, ...]
     schema_version: Literal[1] = 1
+
+
+class _Basis(NamedTuple):
+    """The steadiness that a plan is reckoned with."""
+
+    arm: ArmCases | None
+    measured: float | None
+    reckoned: float
+
+
+_TYPICAL = _Basis(None, None, TYPICAL_DISAGREEMENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +98,7 @@ def plan_power(subject: str, cases: int, repeats: int, effect: float) -> Power:
 
     Raises UsageError for fewer than one case or repeat and for an effect outside 0 … 1.
     """
-    return _power(subject, cases, repeats, effect, [(None, TYPICAL_DISAGREEMENT)])
+    return _power(subject, cases, repeats, effect, [_TYPICAL])
 
 
 def run_power(summary: RunSummary, repeats: int | None, effect: float) -> Power:
@@ -94,12 +107,14 @@ def run_power(summary: RunSummary, repeats: int | None, effect: float) -> Power:
     The disagreement is smoothed (`paired.smoothed_disagreement`); an arm without repeats is reckoned as typical.
     Raises UsageError as `plan_power` does.
     """
-    arms = arms_of(summary)
-    known = [(arm, found) for arm in arms.values() if (found := _disagreement(arm)) is not None]
-    bases: list[tuple[ArmCases | None, float]] = [*known] or [(None, TYPICAL_DISAGREEMENT)]
+    bases = [found for arm in arms_of(summary).values() if (found := _basis(arm)) is not None]
     own = max(sum(case.labels.values()) for case in summary.cases)
     return _power(
-        summary.run, len({case.case for case in summary.cases}), own if repeats is None else repeats, effect, bases
+        summary.run,
+        len({case.case for case in summary.cases}),
+        own if repeats is None else repeats,
+        effect,
+        bases or [_TYPICAL],
     )
 
 
@@ -113,39 +128,40 @@ def self_checks(summary: RunSummary, rng: np.random.Generator) -> SelfChecks:
     return SelfChecks(run_note(summary), all(one.held for one in checks), tuple(checks))
 
 
-def _power(
-    subject: str, cases: int, repeats: int, effect: float, bases: Sequence[tuple[ArmCases | None, float]]
-) -> Power:
+def _power(subject: str, cases: int, repeats: int, effect: float, bases: Sequence[_Basis]) -> Power:
     if not 0 < effect < 1:
         raise UsageError(
             f"an effect of {effect:g} is not between 0 and 1", "give it as a share: 0.03 for three percentage points"
         )
     arms = [
         ArmPower(
-            arm=None if arm is None else arm_note(arm),
-            disagreement=found,
+            arm=None if basis.arm is None else arm_note(basis.arm),
+            measured=basis.measured,
+            disagreement=basis.reckoned,
             between=TYPICAL_BETWEEN,
-            resolution=resolution(cases, repeats, disagreement=found),
-            needs=_needs(cases, repeats, effect, found),
+            resolution=resolution(cases, repeats, disagreement=basis.reckoned),
+            needs=_needs(cases, repeats, effect, basis.reckoned),
             by_repeats=tuple(
-                resolution(cases, count, disagreement=found) for count in sorted({*REPEATS_SHOWN, repeats})
+                resolution(cases, count, disagreement=basis.reckoned) for count in sorted({*REPEATS_SHOWN, repeats})
             ),
         )
-        for arm, found in bases
+        for basis in bases
     ]
     return Power(subject, cases, repeats, effect, POWER, tuple(arms))
 
 
-def _needs(cases: int, repeats: int, effect: float, disagreement: float) -> Needs:
-    rerun = disagreement / 2
+def _needs(cases: int, repeats: int, effect: float, steady: float) -> Needs:
+    rerun = steady / 2
     variance = variance_of_difference(TYPICAL_BETWEEN, rerun, rerun, repeats)
     return Needs(
-        repeats_same_cases=repeats_for_drop(effect, disagreement, cases),
+        repeats_same_cases=repeats_for_drop(effect, steady, cases),
         cases_new_cases=int(np.ceil(cases_for_difference(effect, variance))),
-        repeats_new_cases=repeats_for_difference(effect, TYPICAL_BETWEEN, disagreement, cases),
+        repeats_new_cases=repeats_for_difference(effect, TYPICAL_BETWEEN, steady, cases),
     )
 
 
-def _disagreement(arm: ArmCases) -> float | None:
+def _basis(arm: ArmCases) -> _Basis | None:
+    """None without repeats: nothing is known of how steady the arm is."""
     counts = counts_of(arm, tuple(arm.cases))
-    return smoothed_disagreement(counts.passed, counts.decided) if (counts.decided >= 2).any() else None
+    measured = disagreement(counts.passed, counts.decided).value
+    return None if measured is None else _Basis(arm, measured, smoothed_disagreement(counts.passed, counts.decided))

@@ -8,10 +8,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from evalfarm.analysis.arm_name import ArmName
 from evalfarm.analysis.judgement.arms import (
     FIGURES,
     ArmCases,
-    ArmName,
     Axis,
     Figure,
     Pairing,

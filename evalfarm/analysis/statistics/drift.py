@@ -24,6 +24,7 @@ from evalfarm.analysis.statistics.stats import (
 BarVerdict = Literal["met", "missed", "too little evidence"]
 
 ALARM = 365.0  #: the detector's level: at least so many nights on average before it alarms on nothing
+_MOST_CASES = 1_000_000  #: a rate that takes more is too near to the bar
 _LARGEST = 700.0  #: exp of more does not fit a float; evidence beyond it changes nothing
 SIZES = (0.5, 1.0, 2.0)  #: drops looked for, in standard errors a night
 
@@ -36,6 +37,7 @@ class BarCheck:
     at_least: float | None
     at_most: float | None
     verdict: BarVerdict
+    cases_needed: int | None = None  #: like these that would decide, were the rate seen the true one; None: no number
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ def against_bar(
 
     One-sided Clopper-Pearson limits at the effective number of cases (`stats.effective_cases`) × (z / t)², the
     correction for degrees of freedom of Korn and Graubard (1998). In simulation (docs/statistics-coverage.md) the
-    one-sided Wilson limit claims too much in up to 7 % of suites and Jeffreys' in up to 12 %, this one in up to 6 %
+    one-sided Wilson limit claims too much in up to 8 % of suites and Jeffreys' in up to 13 %, this one in up to 6 %
     where 5 % are allowed, mostly in far fewer. Met: the lower limit reaches the bar; missed:
     the upper one stays below it. No decided trial: too little evidence. Raises ValueError as `stats.pass_rate` does.
     """
@@ -78,13 +80,37 @@ def against_bar(
     groups = family_index(families, len(r))[shown]
     shares, both_sides = c[shown] / r[shown], 2 * confidence - 1
     units, value = len(np.unique(groups)), float(shares.mean())
-    worth = float(units)
-    if units > 1 and not (units == len(shares) and bool(np.all((shares == 0) | (shares == 1)))) and 0 < value < 1:
-        narrowing = critical_z(both_sides) / critical_t(units - 1, both_sides)
-        worth = effective_cases(shares, r[shown], groups) * narrowing**2
-    low, high = clopper_pearson(value, worth, confidence=both_sides)
+    varied = units > 1 and not (units == len(shares) and bool(np.all((shares == 0) | (shares == 1)))) and 0 < value < 1
+    each = effective_cases(shares, r[shown], groups) / units if varied else 1.0
+
+    def limits(count: int) -> tuple[float, float]:
+        narrowing = critical_z(both_sides) / critical_t(count - 1, both_sides) if varied else 1.0
+        return clopper_pearson(value, count * each * narrowing**2, confidence=both_sides)
+
+    low, high = limits(units)
     verdict: BarVerdict = "met" if low >= bar else "missed" if high < bar else "too little evidence"
-    return BarCheck(value, low, high, verdict)
+    needed = None if verdict != "too little evidence" else _units_to_decide(limits, bar, units)
+    return BarCheck(value, low, high, verdict, None if needed is None else math.ceil(needed * len(shares) / units))
+
+
+def _units_to_decide(limits: Callable[[int], tuple[float, float]], bar: float, undecided: int) -> int | None:
+    """The fewest cases (families) whose limits leave the bar out, more than so many."""
+    decides = 2 * undecided
+    while not _leaves_out(limits(decides), bar):
+        undecided, decides = decides, 2 * decides
+        if decides > _MOST_CASES:
+            return None
+    while decides - undecided > 1:
+        middle = (undecided + decides) // 2
+        if _leaves_out(limits(middle), bar):
+            decides = middle
+        else:
+            undecided = middle
+    return decides
+
+
+def _leaves_out(limits: tuple[float, float], bar: float) -> bool:
+    return limits[0] >= bar or limits[1] < bar
 
 
 def drift(nights: Sequence[CaseCounts], *, alarm: float = ALARM) -> Drift:

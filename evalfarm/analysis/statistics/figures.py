@@ -1,4 +1,4 @@
-"""Figures that are no rates: latency, tool calls, tokens; with intervals that may be open.
+"""Figures per question that are no rates: tool calls, tokens; with intervals that may be open.
 
 As in `stats` the case is the unit. `cases` names the case of each trial, aligned with the trial's figure.
 A figure that was not reported (None or NaN) is missing, never zero.
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special  # scipy.stats costs 45 MB and most of a second at import
 
-from evalfarm.analysis.statistics.stats import CONFIDENCE, Estimate, Floats, critical_t, most_effective
+from evalfarm.analysis.statistics.stats import CONFIDENCE, Estimate, Floats, critical_t
 
 LEAST_CASES = 10
 """Below so many cases the mean of a skewed figure gets no interval: at five it covers .83 to .95 in simulation."""
@@ -44,36 +44,6 @@ class FigureChange:
     p: float | None  #: two-sided
     p_higher: float | None  #: one-sided, against "no higher"
     cases: int
-
-
-def latency_quantile(
-    cases: ArrayLike, latency_s: ArrayLike, q: float, *, timed_out: ArrayLike | None = None
-) -> Estimate:
-    """A quantile of latency over trials, in the unit given, with its 95 % interval for new cases.
-
-    The value is the inverse ECDF over all N trials. I_i is the share of case i's trials at or below it,
-    v = var(I_i, ddof=1) / n and n_eff = q(1-q) / v, capped as in `stats.pass_rate` (n where v = 0); the
-    Clopper-Pearson limits at x = q n_eff of n_eff go back through the ECDF (Woodruff 1952; Korn and Graubard 1998).
-    An end is open where that would be beyond the smallest or the largest trial; no bound is made up.
-
-    `timed_out` marks trials cut off at the limit: they count as longer than every other one. Where the value falls
-    on such a trial there is no value, and a low end that does is the limit, which the quantile exceeds.
-    n = 0 gives None thrice; one case always has an open interval.
-    """
-    named, found = np.asarray(cases), np.asarray(latency_s, dtype=np.float64)
-    cut = np.zeros(len(found), dtype=bool) if timed_out is None else np.asarray(timed_out, dtype=bool)
-    shown = ~np.isnan(found)
-    named, found, cut = named[shown], found[shown], cut[shown]
-    if len(found) == 0:
-        return Estimate(None, None, None)
-    ranked = np.sort(np.where(cut, np.inf, found))
-    limit = float(found[cut].min()) if cut.any() else math.inf
-    value = _at_share(ranked, q)
-    low_share, high_share = clopper_pearson(q, effective_trials(named, np.where(cut, np.inf, found) <= value, q))
-    total = len(ranked)
-    low = None if low_share * total < 1 else min(_at_share(ranked, low_share), limit)
-    high = None if high_share * total > total - 1 else _at_share(ranked, high_share)
-    return Estimate(_finite(value), low, None if high is None else _finite(high))
 
 
 def per_question(cases: ArrayLike, figures: ArrayLike) -> PerQuestion:
@@ -179,24 +149,10 @@ def clopper_pearson(share: float, n: float, *, confidence: float = CONFIDENCE) -
     return low, high
 
 
-def effective_trials(cases: ArrayLike, below: NDArray[np.bool_], q: float) -> float:
-    """How many independent trials the trials at or below a quantile are worth; formula in `latency_quantile`."""
-    index = np.unique(np.asarray(cases), return_inverse=True)[1]
-    trials = np.bincount(index).astype(np.float64)
-    shares = np.bincount(index, weights=below) / trials
-    n = len(trials)
-    variance = float(shares.var(ddof=1)) / n if n >= 2 else 0.0
-    return min(q * (1 - q) / variance, most_effective(trials, np.arange(n))) if variance > 0 else float(n)
-
-
 def _at_share(ranked: Floats, share: float) -> float:
     """The smallest of sorted values with at least this share of all at or below it."""
     rank = math.ceil(share * len(ranked) - 1e-9)  # a rounding error of share × n is no observation
     return float(ranked[max(rank, 1) - 1])
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def _mean(values: Floats) -> float | None:

@@ -24,6 +24,8 @@ NightVerdict = Literal["held", "regressed", "improved", "inconclusive", "to conf
 
 FAMILY_FDR = 0.02  #: share of false alerts among several configurations watched by one rule
 SUSPECT_FDR = 0.10  #: likewise among the slices or cases named after an alert
+_NO_CHANGE = "no change"
+_ROUNDING = 1e-9  #: a difference of shares below this is none
 LEAST_RISE = 0.20  #: a figure (latency, tokens) must rise by at least this share
 
 
@@ -182,7 +184,8 @@ def _doubt(nights: int, baseline: CaseCounts, seen: CaseCounts, change: Estimate
     """Why nothing can be said; empty where something can."""
     undecided, p_alike = undecided_share(seen), losses_alike(baseline, seen)
     if nights < rule.least_nights:
-        return f"the baseline has {nights} accepted nights; {rule.least_nights} are needed"
+        needed = "is needed" if rule.least_nights == 1 else "are needed"
+        return f"the baseline has {_counted(nights, 'accepted night')}; {rule.least_nights} {needed}"
     if change.value is None:
         return "no case was decided both tonight and in the baseline"
     if undecided > rule.most_undecided:
@@ -196,17 +199,37 @@ def _doubt(nights: int, baseline: CaseCounts, seen: CaseCounts, change: Estimate
 
 def _verdict(change: float, p_values: tuple[float, float | None, float], rule: NightlyRule) -> tuple[NightVerdict, str]:
     p_screen, p_confirm, p_better = p_values
+    moved = _moved(change)
     if p_better <= rule.confirm and change >= rule.least_drop:
-        return "improved", f"{change:+.1%}, p = {p_better:.2g}; for information"
+        return "improved", f"{moved} (p = {p_better:.2g}); for information"
     if p_screen > rule.screen:
-        return "held", f"{change:+.1%} is no more than a rerun does (p = {p_screen:.2g})"
+        within = "" if moved == _NO_CHANGE else ", which is no more than a rerun does"
+        return "held", f"{moved}{within} (p = {p_screen:.2g})"
     if p_confirm is None:
-        return "to confirm", f"{change:+.1%}, p = {p_screen:.2g}: {rule.confirm_repeats} fresh repeats decide"
+        decides = "decides" if rule.confirm_repeats == 1 else "decide"
+        fresh = _counted(rule.confirm_repeats, "fresh repeat")
+        return "to confirm", f"{moved} (p = {p_screen:.2g}): {fresh} of every case {decides}"
     if p_confirm > rule.confirm:
-        return "held", f"{change:+.1%} was not confirmed (p = {p_confirm:.2g})"
+        return "held", f"{moved}, not confirmed (p = {p_confirm:.2g})"
     if change > -rule.least_drop:
-        return "held", f"{change:+.1%} is confirmed (p = {p_confirm:.2g}), but a drop below {rule.least_drop:.0%}"
-    return "regressed", f"{change:+.1%}, confirmed (p = {p_confirm:.2g})"
+        least = f"{100 * rule.least_drop:g} points"
+        return "held", f"{moved}, confirmed (p = {p_confirm:.2g}), but less than the {least} that alert"
+    return "regressed", f"{moved}, confirmed (p = {p_confirm:.2g})"
+
+
+def _moved(change: float) -> str:
+    """A difference in words: `a drop of 3.1 points`, `no change`."""
+    size = f"{abs(100 * change):.1f}"
+    if size == "0.0":
+        return (
+            _NO_CHANGE if abs(change) < _ROUNDING else f"a {'rise' if change > 0 else 'drop'} of less than 0.1 points"
+        )
+    return f"a {'rise' if change > 0 else 'drop'} of {_counted(size, 'point')}"
+
+
+def _counted(number: int | str, noun: str) -> str:
+    """`1 accepted night`, `3.0 points`."""
+    return f"{number} {noun}" if str(number) in ("1", "1.0") else f"{number} {noun}s"
 
 
 def _dispersed(p: float, factor: float) -> float:

@@ -55,7 +55,7 @@ def nightly_odds(
     Y plus independent noise of variance w₁ - w₂; w = (D' / K + D / B) / 2n for K new and B baseline trials a case,
     D' being D scaled by p (1 - p) to the dropped rate, and φ averaged over χ² / (J - 1). At 108 cases with D = .142,
     rate .877 and 3 repeats: .0027 false alarms, power .50, .78 and .93 against 3, 4 and 5 points, where simulated
-    nights gave .0022, .46, .75 and .89 (docs/statistics-coverage.md): the power is told up to 5 points too high.
+    nights gave .0025, .48, .75 and .90 (docs/statistics-coverage.md): the power is told a few points too high.
     A drop beyond the rate counts as one to nothing.
     """
     fallen = max(0.0, rate - drop)

@@ -40,7 +40,9 @@ def tango(only_a: int, only_b: int, n: int) -> Estimate:
 
     def score(delta: float) -> float:
         linear = -only_a - only_b + (2 * n - only_a + only_b) * delta
-        q = (math.sqrt(linear**2 - 8 * n * (-only_b * delta * (1 - delta))) - linear) / (4 * n)
+        # Where all cases tell the arms apart one way the root is of zero, or of a rounding error below it.
+        root = math.sqrt(max(0.0, linear**2 + 8 * n * only_b * delta * (1 - delta)))
+        q = (root - linear) / (4 * n)
         variance = n * (2 * q + delta * (1 - delta))
         gap = only_a - only_b - n * delta
         return gap / math.sqrt(variance) if variance > 0 else math.copysign(math.inf, gap) if gap else 0.0

@@ -5,10 +5,13 @@ from typing import Any
 
 import numpy as np
 
+from evalfarm.analysis.arm_name import ArmName
+from evalfarm.analysis.summary.asked import asked, described_variants
 from evalfarm.analysis.summary.breaks import first_breaks
 from evalfarm.analysis.summary.describe import describe
+from evalfarm.analysis.summary.labels import coverage, disputed, unresolved, with_labels
 from evalfarm.analysis.summary.rows import Rows, rows_of_run
-from evalfarm.analysis.summary.tables import ArmName, Places, Tables, read_tables
+from evalfarm.analysis.summary.tables import Places, Tables, read_tables
 from evalfarm.contracts.run import Manifest, Plan
 from evalfarm.contracts.verdict import (
     VERDICTS,
@@ -36,9 +39,9 @@ def summarize(
 
 def summarize_run(manifest: Manifest, plan: Plan, rows: Rows, *, attempts: int, finished: bool) -> RunSummary:
     """The summary of a run from its rows, as `rows_of_run` made them."""
-    tables = read_tables(
-        rows, arms=[ArmName(arm.model, arm.harness, arm.variant) for arm in plan.arms], cases=plan.cases
-    )
+    tables = read_tables(rows, arms=[ArmName.of(arm) for arm in plan.arms], cases=plan.cases)
+    told = _told(tables)
+    told["cases"] = with_labels(rows, plan.suite, told["cases"])
     return RunSummary(
         run=manifest.run,
         suite=manifest.suite,
@@ -50,7 +53,12 @@ def summarize_run(manifest: Manifest, plan: Plan, rows: Rows, *, attempts: int, 
         attempts=attempts,
         manifest=manifest,
         notes=rows.notes,
-        **_told(tables),
+        asked=asked(plan),
+        variants=described_variants(plan),
+        categories=coverage(plan.suite, told["cases"]),
+        unresolved=unresolved(plan.suite, plan.cases),
+        disputed=disputed(plan.suite, plan.cases),
+        **told,
     )
 
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
-from evalfarm.analysis.summary.tables import ArmName, Tables
+from evalfarm.analysis.arm_name import ArmName
+from evalfarm.analysis.summary.tables import Tables
 from evalfarm.contracts.run import NO_MODEL
 from evalfarm.contracts.suite import HARNESSES
 from evalfarm.contracts.verdict import FirstBreak

@@ -8,8 +8,9 @@ import numpy as np
 
 from evalfarm.analysis.statistics import of_k, stats, steadiness
 from evalfarm.analysis.statistics.figures import LEAST_CASES, log_t_interval, order_interval
+from evalfarm.analysis.statistics.latency import latency_quantile
 from evalfarm.analysis.statistics.stats import Estimate, Floats
-from evalfarm.analysis.summary.latency import NOTHING, deciles, points, ranked_quantile
+from evalfarm.analysis.summary.latency import deciles, points
 from evalfarm.analysis.summary.tables import Observed, Places, Tables
 from evalfarm.contracts.figures import Bounds, Cost, Latency, LatencyMeasures, Measure, PerQuestion, RepeatSpread
 from evalfarm.contracts.verdict import VERDICTS, AttemptRate, RateOfK
@@ -80,7 +81,7 @@ def _spread(tables: Tables, cells: Places) -> RepeatSpread:
         lowest=found.lowest,
         highest=found.highest,
         sd_observed=found.sd_observed,
-        sd_one_run=_measure(found.sd_one_run) if found.cases else NOTHING,
+        sd_one_run=_measure(found.sd_one_run),
         q=found.q,
         p=found.p,
         more_than_noise=found.more_than_noise,
@@ -125,8 +126,8 @@ def _latency(tables: Tables, cells: Places) -> LatencyMeasures:
     limits = tables.time_limit_s[cells]
     limit_s = float(np.nanmin(limits)) if not np.isnan(limits).all() else np.inf
     return LatencyMeasures(
-        p50=ranked_quantile(ranked, 0.5, limit_s=limit_s),
-        p95=ranked_quantile(ranked, 0.95, limit_s=limit_s),
+        p50=_measure(latency_quantile(ranked.cell, ranked.value, 0.5, limit_s=limit_s)),
+        p95=_measure(latency_quantile(ranked.cell, ranked.value, 0.95, limit_s=limit_s)),
         deciles=deciles(ranked),
         trials=len(ranked.value),
         timeouts=int(tables.timeouts[cells].sum()),
@@ -145,11 +146,13 @@ def _cost(tables: Tables, cells: Places) -> Cost:
     ran = int((tables.planned - tables.counts["not_run"])[cells].sum())
     passed, total = int(tables.counts["passed"][cells].sum()), float(tables.cost_usd[cells].sum())
     known = ran > 0 and not np.isnan(total)
+    spent = float(tables.all_attempts_usd[cells].sum())
     return Cost(
         total_usd=total if known else None,
         per_question_usd=total / ran if known else None,
         per_pass_usd=total / passed if known and passed else None,
         uncounted_attempts=int(tables.earlier_attempts[cells].sum()),
+        all_attempts_usd=None if np.isnan(spent) or not ran else spent,
     )
 
 

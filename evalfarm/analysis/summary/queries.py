@@ -26,8 +26,13 @@ SELECT row_number() OVER () - 1 AS cell, * FROM (
         count(latency_s) FILTER (decided AND timed_out) AS timeouts,
         CASE WHEN count(cost_usd) FILTER (verdict <> 'not_run') = count(*) FILTER (verdict <> 'not_run')
              THEN coalesce(sum(cost_usd) FILTER (verdict <> 'not_run'), 0) END AS cost_usd,
+        CASE WHEN count(spent_usd) = count(*) THEN coalesce(sum(spent_usd), 0) END AS all_attempts_usd,
         sum(greatest(attempt - 1, 0)) AS earlier_attempts
-    FROM (SELECT *, verdict IN ('passed', 'failed') AS decided FROM rows)
+    FROM (
+        SELECT *, verdict IN ('passed', 'failed') AS decided,
+            coalesce(all_attempts_usd, CASE attempt WHEN 0 THEN 0 WHEN 1 THEN cost_usd END) AS spent_usd
+        FROM rows
+    )
     GROUP BY ALL
 )
 """

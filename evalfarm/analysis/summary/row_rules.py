@@ -21,6 +21,7 @@ KNOWN = frozenset(
         "tool_calls",
         "reasoning_tokens",
         "cost_usd",
+        "all_attempts_usd",
         "attempt",
         "tags",
         "reason",
@@ -30,9 +31,6 @@ KNOWN = frozenset(
     }
 )
 """Columns that are read, or need no word where they are not."""
-
-NOT_NAMED = "-"
-"""A model, harness or variant that a row does not name."""
 
 _NEEDED = (("case",), ("repeat",), ("label", "pass", "verdict"))
 
@@ -81,6 +79,7 @@ CREATE TABLE texts AS SELECT n, line,
     told(line, 'family') AS family, told(line, 'latency_s') AS latency_s, told(line, 'timed_out') AS timed_out,
     told(line, 'waited_s') AS waited_s, told(line, 'tool_calls') AS tool_calls,
     told(line, 'reasoning_tokens') AS reasoning_tokens, told(line, 'cost_usd') AS cost_usd,
+    told(line, 'all_attempts_usd') AS all_attempts_usd,
     told(line, 'attempt') AS attempt, told(line, 'tags') AS tags, told(line, 'reason') AS reason
 FROM given
 """,
@@ -93,7 +92,8 @@ SELECT n, problem FROM (SELECT n, coalesce(
     list_transform(
         list_filter(
             ['case', 'repeat', 'model', 'harness', 'variant', 'label', 'verdict', 'pass', 'family', 'latency_s',
-             'timed_out', 'waited_s', 'tool_calls', 'reasoning_tokens', 'cost_usd', 'attempt', 'reason'],
+             'timed_out', 'waited_s', 'tool_calls', 'reasoning_tokens', 'cost_usd', 'all_attempts_usd', 'attempt',
+             'reason'],
             lambda name: json_type(line, '$.' || name) IN ('OBJECT', 'ARRAY')
         ),
         lambda name: format('{} is a list or an object, and must be one value', name)
@@ -112,6 +112,7 @@ SELECT n, problem FROM (SELECT n, coalesce(
     END,
     no_number('latency_s', latency_s, 0), no_number('waited_s', waited_s, 0), no_number('tool_calls', tool_calls, 0),
     no_number('reasoning_tokens', reasoning_tokens, 0), no_number('cost_usd', cost_usd, 0),
+    no_number('all_attempts_usd', all_attempts_usd, 0),
     no_whole('attempt', attempt, CASE judged(label) WHEN 'not_run' THEN 0 ELSE 1 END),
     CASE WHEN try_cast(line -> '$.request_latency_s' AS DOUBLE[]) IS NULL
               AND json_type(line, '$.request_latency_s') <> 'NULL'
@@ -129,7 +130,7 @@ INSERT INTO rows SELECT n - 1, "case", family, try_cast(repeat AS DOUBLE)::BIGIN
     coalesce(try_cast(attempt AS DOUBLE)::INTEGER, CASE judged(label) WHEN 'not_run' THEN 0 ELSE 1 END),
     latency_s::DOUBLE, coalesce(truth(timed_out), false), waited_s::DOUBLE,
     coalesce((line -> '$.request_latency_s')::DOUBLE[], []), tool_calls::DOUBLE, reasoning_tokens::DOUBLE,
-    cost_usd::DOUBLE, coalesce(tag_texts.tags, MAP {}),
+    cost_usd::DOUBLE, all_attempts_usd::DOUBLE, coalesce(tag_texts.tags, MAP {}),
     coalesce((line -> '$.reasons')::VARCHAR[], CASE WHEN reason IS NULL THEN [] ELSE [reason] END)
 FROM texts LEFT JOIN tag_texts ON texts.tags = tag_texts.told
 """

@@ -37,6 +37,7 @@ SCHEMA = {
     "tool_calls": "DOUBLE",
     "reasoning_tokens": "DOUBLE",
     "cost_usd": "DOUBLE",
+    "all_attempts_usd": "DOUBLE",
     "tags": "MAP(VARCHAR, VARCHAR)",
     "reasons": "VARCHAR[]",
 }
@@ -47,11 +48,26 @@ CREATE = "CREATE TABLE rows (" + ", ".join(f'"{name}" {kind}' for name, kind in 
 _RESULT = """{
   "trial": {"index": "BIGINT", "case": "VARCHAR", "repeat": "BIGINT",
             "arm": {"model": "VARCHAR", "harness": "VARCHAR", "variant": "VARCHAR"}},
-  "attempt": "INTEGER", "outcome": "VARCHAR", "verdict": "VARCHAR", "labels": [{"reasons": ["VARCHAR"]}],
+  "attempt": "INTEGER", "outcome": "VARCHAR", "verdict": "VARCHAR",
+  "labels": [{"grader": "VARCHAR", "value": "VARCHAR", "reasons": ["VARCHAR"]}],
   "failure": "VARCHAR", "tool_calls": "DOUBLE", "reasoning_tokens": "DOUBLE", "latency_s": "DOUBLE",
-  "waited_s": "DOUBLE", "cost_usd": "DOUBLE", "request_latency_s": ["DOUBLE"]
+  "waited_s": "DOUBLE", "cost_usd": "DOUBLE", "all_attempts_usd": "DOUBLE",
+  "request_latency_s": ["DOUBLE"]
 }"""
 """What is read of a stored Result."""
+
+_GRADES = """
+CREATE TABLE grades AS
+SELECT "case", model, harness, variant, label.grader AS grader,
+    count(*) FILTER (label.value = 'PASS') AS passed, count(*) FILTER (label.value = 'FAIL') AS failed,
+    count(*) FILTER (label.value = 'INCONCLUSIVE') AS inconclusive
+FROM (
+    SELECT r.trial."case" AS "case", r.trial.arm.model AS model, r.trial.arm.harness AS harness,
+        r.trial.arm.variant AS variant, unnest(r.labels) AS label
+    FROM results
+) GROUP BY ALL
+"""
+"""What each grader said, counted by cell; of results of ours only."""
 
 #: Results handed over in one statement: some megabytes.
 _CHUNK = 5_000
@@ -129,7 +145,7 @@ def rows_of_run(plan: Plan, results: Iterable[str]) -> Rows:
         SELECT planned."index", p."case", p.family, planned."index" // ?, p.model, p.harness, p.variant,
             coalesce(r.verdict, 'not_run'), coalesce(r.attempt, 0), r.latency_s,
             coalesce(r.outcome = 'timed_out', false), r.waited_s, coalesce(r.request_latency_s, []),
-            r.tool_calls, r.reasoning_tokens, r.cost_usd, p.tags,
+            r.tool_calls, r.reasoning_tokens, r.cost_usd, r.all_attempts_usd, p.tags,
             CASE WHEN len(flatten([label.reasons for label in r.labels])) > 0
                  THEN flatten([label.reasons for label in r.labels])
                  WHEN r.failure <> '' THEN [r.failure] ELSE [] END
@@ -139,6 +155,7 @@ def rows_of_run(plan: Plan, results: Iterable[str]) -> Rows:
         """,
         [_width(plan), plan.size, _width(plan)],
     )
+    rows.run(_GRADES)
     rows.run("DROP TABLE results")
     return rows
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evalfarm.analysis.arm_name import ArmName
 from evalfarm.analysis.summary import queries
 from evalfarm.analysis.summary.rows import Columns, Rows
 from evalfarm.contracts.verdict import SHOWN_REASONS, SHOWN_REPEATS, VERDICTS, Verdict
@@ -20,14 +21,6 @@ Places = NDArray[np.intp]
 
 FIGURES = ("latency_s", "tool_calls", "reasoning_tokens")
 """Figures of a decided trial that are told per question."""
-
-
-class ArmName(NamedTuple):
-    """An arm as rows name it; rows from elsewhere may name any harness."""
-
-    model: str
-    harness: str
-    variant: str
 
 
 class Reason(NamedTuple):
@@ -92,6 +85,7 @@ class Tables:
     time_limit_s: Floats  #: the shortest latency of a trial that timed out; NaN where none did
     timeouts: Floats
     cost_usd: Floats  #: sum over trials that ran; NaN where one of them has no price
+    all_attempts_usd: Floats  #: likewise, with the attempts that did not count
     earlier_attempts: Floats
     latencies: tuple[Observed, ...]  #: per arm, of decided trials, ascending; infinite where they timed out
     request_latencies: tuple[Observed, ...]  #: per arm, of decided trials' model requests
@@ -140,6 +134,7 @@ def read_tables(rows: Rows, arms: Sequence[ArmName] = (), cases: Sequence[str] =
         time_limit_s=cells["time_limit_s"].astype(np.float64),
         timeouts=cells["timeouts"].astype(np.float64),
         cost_usd=cells["cost_usd"].astype(np.float64),
+        all_attempts_usd=cells["all_attempts_usd"].astype(np.float64),
         earlier_attempts=cells["earlier_attempts"].astype(np.float64),
         latencies=tuple(_ascending(found) for found in _by_arm(rows.columns(queries.LATENCIES), place, arm)),
         request_latencies=tuple(_by_arm(rows.columns(queries.REQUEST_LATENCIES), place, arm)),

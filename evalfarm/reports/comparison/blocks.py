@@ -2,19 +2,14 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.padding import Padding
-from rich.table import Table
+from rich.table import Table as Drawn
 from rich.text import Text
 
-from evalfarm.reports.run.markdown import escape
-from evalfarm.reports.safe_text import one_line
-
-WIDTH = 100
-_LONGEST_WORD = 24  #: kept whole in a table: the name of a model, say
+from evalfarm.reports.safe_text import in_markdown, one_line
+from evalfarm.reports.table import WIDTH, Table, as_markdown, heading, on_terminal
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,16 +18,6 @@ class Said:
 
     text: str
     finding: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """A table under its title; its first `words` columns are words, the rest figures."""
-
-    title: str
-    heads: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    words: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +35,7 @@ class Typed:
     command: str
 
 
-Block = Said | Grid | Listed | Typed
+Block = Said | Table | Listed | Typed
 
 
 def to_terminal(blocks: Iterable[Block], *, console: Console) -> None:
@@ -70,46 +55,22 @@ def to_markdown(blocks: Sequence[Block]) -> str:
     for block in blocks:
         match block:
             case Said(text, finding):
-                said = escape(text)
+                said = in_markdown(text)
                 parts.append(f"**{said}**  " if finding else f"{said}  ")
             case Typed(command):
                 parts += ["", "```sh", one_line(command), "```", ""]
             case Listed(title, lines):
-                parts += ["", f"### {escape(title)}", "", *(f"- {escape(line)}" for line in lines)]
-            case Grid(title, heads, rows, words):
-                rule = [":--"] * words + ["--:"] * (len(heads) - words)
-                shown = [[escape(text) for text in row] for row in (heads, *rows)]
-                lines_of = ["| " + " | ".join(row) + " |" for row in (shown[0], rule, *shown[1:])]
-                parts += ["", f"### {escape(title)}", "", *lines_of]
+                parts += ["", f"### {in_markdown(title)}", "", *(f"- {in_markdown(line)}" for line in lines)]
+            case Table():
+                parts += ["", as_markdown(block)]
     return "\n".join(parts) + "\n"
 
 
-def _drawn(block: Said | Grid | Listed) -> list[Text | Padding | Table]:
+def _drawn(block: Said | Table | Listed) -> list[Text | Padding | Drawn]:
     match block:
         case Said(text, finding):
             return [Text(one_line(text), style="bold" if finding else "")]
         case Listed(title, lines):
-            return [_heading(title), *(Padding(Text(one_line(line)), (0, 0, 0, 2), expand=False) for line in lines)]
-        case Grid(title, heads, rows, words):
-            table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
-            columns = list(zip(heads, *rows, strict=True))
-            longest = [
-                min(max(len(word) for text in column for word in text.split() or [""]), _LONGEST_WORD)
-                for column in columns
-            ]
-            whole = [max(map(len, column)) for column in columns]
-            # Words give way first, figures only where that is not enough; nothing is ever cut off.
-            figures_fit = sum(longest[:words]) + sum(whole[words:]) + 2 * len(heads) <= WIDTH
-            for place, head in enumerate(heads):
-                figure = place >= words
-                justify: Literal["left", "right"] = "right" if figure else "left"
-                table.add_column(
-                    head, justify=justify, overflow="fold", min_width=longest[place], no_wrap=figure and figures_fit
-                )
-            for row in rows:
-                table.add_row(*(Text(one_line(text)) for text in row))
-            return [_heading(title), table]
-
-
-def _heading(title: str) -> Text:
-    return Text(f"\n{title}", style="bold cyan")
+            return [heading(title), *(Padding(Text(one_line(line)), (0, 0, 0, 2), expand=False) for line in lines)]
+        case Table():
+            return [*on_terminal(block)]

@@ -6,11 +6,13 @@ from collections.abc import Iterator, Sequence
 from evalfarm.analysis.judgement.comparability import meant_to_differ, refused
 from evalfarm.analysis.judgement.verdicts import ArmPair, SquareNote, Verdicts
 from evalfarm.analysis.statistics.comparisons import Finding
-from evalfarm.reports.comparison.blocks import Block, Grid, Listed, Said
+from evalfarm.reports.comparison.blocks import Block, Listed, Said
 from evalfarm.reports.comparison.pair_names import against, names
 from evalfarm.reports.comparison.parts import caveats, changed_cases, figure_rows, some
 from evalfarm.reports.comparison.points import p_value, with_interval
+from evalfarm.reports.comparison.record import whole_run
 from evalfarm.reports.numbers import percent, plural, rate_with_interval
+from evalfarm.reports.table import Table
 
 _MOST_PAIRS = 5  #: whose cases are told, those with the widest gaps; the JSON document has them all
 _FINDINGS: tuple[Finding, ...] = ("better", "worse", "equivalent", "too little evidence")
@@ -29,6 +31,7 @@ def report(found: Verdicts) -> list[Block]:
         *_squares(found.squares),
         *_changes(found.pairs),
         *_figures(found.pairs),
+        *whole_run(found.runs),
     ]
 
 
@@ -104,7 +107,7 @@ def _notes(pair: ArmPair) -> Iterator[str]:
         yield f"{against(pair)}: of the trials planned {lost} were not decided (baseline, candidate); {effect}."
 
 
-def _new_cases(pairs: Sequence[ArmPair]) -> Grid:
+def _new_cases(pairs: Sequence[ArmPair]) -> Table:
     heads, named_pairs = names(pairs)
     rows = [
         (
@@ -119,10 +122,10 @@ def _new_cases(pairs: Sequence[ArmPair]) -> Grid:
     ]
     title = f"New cases: would it hold on other questions like these?{_correction(pairs)}"
     figures = ("cases", "pass rates", "points, 95 %", "p", "finding")
-    return Grid(title, (*heads, *figures), tuple(rows), words=len(heads))
+    return Table(title, (*heads, *figures), tuple(rows), words=len(heads))
 
 
-def _same_cases(pairs: Sequence[ArmPair]) -> Grid:
+def _same_cases(pairs: Sequence[ArmPair]) -> Table:
     heads, named_pairs = names(pairs)
     rows = [
         (
@@ -135,7 +138,7 @@ def _same_cases(pairs: Sequence[ArmPair]) -> Grid:
         for named, pair in zip(named_pairs, pairs, strict=True)
     ]
     title = f"Same cases: would a rerun of these differ?{_correction(pairs)}"
-    return Grid(title, (*heads, "varied cases", "points, 95 %", "p", "finding"), tuple(rows), words=len(heads))
+    return Table(title, (*heads, "varied cases", "points, 95 %", "p", "finding"), tuple(rows), words=len(heads))
 
 
 def _correction(pairs: Sequence[ArmPair]) -> str:
@@ -154,7 +157,7 @@ def _what_decides(pair: ArmPair) -> str:
     return f" To decide, if that is the true gap: {plural(needed.cases, 'case')} like these{repeats}."
 
 
-def _to_decide(found: Verdicts) -> Iterator[Grid]:
+def _to_decide(found: Verdicts) -> Iterator[Table]:
     open_ones = [pair for pair in found.pairs if pair.new_cases == "too little evidence"]
     if len(found.pairs) > 1 and open_ones:
         heads, named_pairs = names(open_ones)
@@ -164,14 +167,14 @@ def _to_decide(found: Verdicts) -> Iterator[Grid]:
         )
         title = "What would decide on new cases, with 80 % power, if the gap seen is the true one"
         equal = f"cases to show ±{100 * found.margin:g} points"
-        yield Grid(title, (*heads, "cases", "or repeats", equal), rows, words=len(heads))
+        yield Table(title, (*heads, "cases", "or repeats", equal), rows, words=len(heads))
 
 
 def _count(needed: int | None) -> str:
     return "no number" if needed is None else f"{needed:,}"
 
 
-def _ranking(found: Verdicts) -> Iterator[Grid]:
+def _ranking(found: Verdicts) -> Iterator[Table]:
     if found.ranking:
         arms = len(found.ranking)
         rows = tuple(
@@ -183,10 +186,10 @@ def _ranking(found: Verdicts) -> Iterator[Grid]:
             for arm in found.ranking
         )
         title = f"Places on new cases, corrected for {plural(arms * (arms - 1) // 2, 'pair')}; a range is a tie"
-        yield Grid(title, ("arm", "place", "pass rate"), rows, words=1)
+        yield Table(title, ("arm", "place", "pass rate"), rows, words=1)
 
 
-def _squares(squares: Sequence[SquareNote]) -> Iterator[Grid]:
+def _squares(squares: Sequence[SquareNote]) -> Iterator[Table]:
     if squares:
         rows = []
         for square in squares:
@@ -206,7 +209,7 @@ def _squares(squares: Sequence[SquareNote]) -> Iterator[Grid]:
                 ("", "difference of the gaps", "", with_interval(made.difference.estimate), p_value(made.difference.p))
             )
         title = "Gaps under two harnesses, in points of the pass rate; near 100 % a gap must shrink"
-        yield Grid(title, ("arm", "minus", "pass rates", "points, 95 %", "p"), tuple(rows), words=2)
+        yield Table(title, ("arm", "minus", "pass rates", "points, 95 %", "p"), tuple(rows), words=2)
 
 
 def _changes(pairs: Sequence[ArmPair]) -> Iterator[Listed]:
@@ -215,9 +218,9 @@ def _changes(pairs: Sequence[ArmPair]) -> Iterator[Listed]:
         yield from changed_cases(f"Cases that came out differently: {against(pair)}", pair.changes)
 
 
-def _figures(pairs: Sequence[ArmPair]) -> Iterator[Grid]:
+def _figures(pairs: Sequence[ArmPair]) -> Iterator[Table]:
     heads, named_pairs = names(pairs)
     rows = [(*named, *row) for named, pair in zip(named_pairs, pairs, strict=True) for row in figure_rows(pair.figures)]
     if rows:
         title = "Effort and latency: by what factor, over the cases that report it in both; p not corrected"
-        yield Grid(title, (*heads, "figure", "cases", "factor, 95 %", "p"), tuple(rows), words=len(heads) + 1)
+        yield Table(title, (*heads, "figure", "cases", "factor, 95 %", "p"), tuple(rows), words=len(heads) + 1)

@@ -7,10 +7,11 @@ from evalfarm.analysis.judgement.gate import Gate, GatedArm
 from evalfarm.analysis.judgement.nights import NightNote, RuleOdds
 from evalfarm.analysis.statistics.drift import ALARM, Drift
 from evalfarm.analysis.statistics.regression import NightlyRule, Suspect
-from evalfarm.reports.comparison.blocks import Block, Grid, Listed, Said, Typed
+from evalfarm.reports.comparison.blocks import Block, Listed, Said, Typed
 from evalfarm.reports.comparison.parts import FIGURE_WORDS, caveats, changed_cases, figure_rows, some
 from evalfarm.reports.comparison.points import p_value, points, told_p, with_interval
 from evalfarm.reports.numbers import percent, plural
+from evalfarm.reports.table import Table
 
 _NIGHTS_APART = 0.05  #: of Q's p, below which nights spread more than reruns do
 _MOST_SUSPECTS = 10
@@ -36,14 +37,19 @@ def _opening(found: Gate) -> Iterator[Block]:
     counts = Counter(arm.verdict for arm in found.arms)
     over = f" ({', '.join(f'{count} {verdict}' for verdict, count in counts.items())})" if len(found.arms) > 1 else ""
     yield Said(f"{found.verdict.upper()}: run {found.run.run}{over}", finding=True)
-    first = next(arm for arm in found.arms if arm.verdict == found.verdict)
+    first = min((arm for arm in found.arms if arm.verdict == found.verdict), key=_pass_rate)
     yield Said(f"{first.arm.name}: {'; '.join(first.reasons)}.", finding=True)
     if found.confirm_with is not None:
-        repeats = plural(found.rule.confirm_repeats, "fresh repeat")
-        yield Said(f"The screen fired, and {repeats} of every case decide. Run them with", finding=True)
+        yield Said("The screen fired. Run the fresh repeats with", finding=True)
         yield Typed(found.confirm_with)
     elif first.night is not None:
         yield Said(_rates(first.night), finding=True)
+
+
+def _pass_rate(arm: GatedArm) -> float:
+    """By which of several arms with one verdict a reader is told of the worst first."""
+    rates = (arm.bar.value if arm.bar else None, arm.night.tonight.value if arm.night else None)
+    return min((rate for rate in rates if rate is not None), default=1.0)
 
 
 def _rates(night: NightNote) -> str:
@@ -84,7 +90,7 @@ def _notes(arm: GatedArm, night: NightNote) -> Iterator[str]:
     yield from (f"{arm.arm.name}: {FIGURE_WORDS[figure]} rose, for information." for figure in night.risen)
 
 
-def _nights(arms: Sequence[tuple[GatedArm, NightNote]]) -> Iterator[Grid]:
+def _nights(arms: Sequence[tuple[GatedArm, NightNote]]) -> Iterator[Table]:
     if arms:
         rows = tuple(
             (
@@ -99,7 +105,7 @@ def _nights(arms: Sequence[tuple[GatedArm, NightNote]]) -> Iterator[Grid]:
             for arm, night in arms
         )
         heads = ("arm", "verdict", "tonight / before", "points, 95 %", "p screen", "p confirm", "drift")
-        yield Grid(f"Against the nights before, on the same cases; drift alarms at {ALARM:.0f}", heads, rows, words=2)
+        yield Table(f"Against the nights before, on the same cases; drift alarms at {ALARM:.0f}", heads, rows, words=2)
 
 
 def _level(drift: Drift) -> str:
@@ -108,15 +114,25 @@ def _level(drift: Drift) -> str:
     return f"{drift.levels[-1]:.1f}" if drift.levels[-1] < _LARGE_LEVEL else f">{_LARGE_LEVEL:,}"
 
 
-def _bars(found: Gate) -> Iterator[Grid]:
+def _bars(found: Gate) -> Iterator[Table]:
     rows = tuple(
-        (arm.arm.name, arm.bar.verdict, percent(arm.bar.value), percent(arm.bar.at_least), percent(arm.bar.at_most))
+        (
+            arm.arm.name,
+            arm.bar.verdict,
+            percent(arm.bar.value),
+            percent(arm.bar.at_least),
+            percent(arm.bar.at_most),
+            "" if arm.bar.cases_needed is None else f"{arm.bar.cases_needed:,}",
+        )
         for arm in found.arms
         if arm.bar is not None
     )
     if rows:
         title = f"Against the bar of {percent(found.at_least)}, on cases like these, each limit with 95 % confidence"
-        yield Grid(title, ("arm", "finding", "pass rate", "at least", "at most"), rows, words=2)
+        heads = ("arm", "finding", "pass rate", "at least", "at most", "cases to decide")
+        needed = any(arm.bar is not None and arm.bar.cases_needed is not None for arm in found.arms)
+        note = "Cases to decide: like these, were the rate seen the true one." if needed else ""
+        yield Table(title, heads, rows, words=2, note=note)
 
 
 def _behind(arm: GatedArm, night: NightNote) -> Iterator[Block]:
@@ -135,11 +151,11 @@ def _suspect(suspect: Suspect) -> str:
     return f"{suspect.name}: {points(suspect.change)} points, {told_p(suspect.p_adjusted)}"
 
 
-def _figures(arms: Sequence[tuple[GatedArm, NightNote]]) -> Iterator[Grid]:
+def _figures(arms: Sequence[tuple[GatedArm, NightNote]]) -> Iterator[Table]:
     rows = tuple((arm.arm.name, *row) for arm, night in arms for row in figure_rows(night.figures))
     if rows:
         title = "Effort and latency: by what factor since the baseline; for information"
-        yield Grid(title, ("arm", "figure", "cases", "factor, 95 %", "p"), rows, words=2)
+        yield Table(title, ("arm", "figure", "cases", "factor, 95 %", "p"), rows, words=2)
 
 
 def _rule(rule: NightlyRule, arms: Sequence[tuple[GatedArm, NightNote]]) -> Iterator[Block]:
@@ -159,7 +175,7 @@ def _rule(rule: NightlyRule, arms: Sequence[tuple[GatedArm, NightNote]]) -> Iter
         drops = [f"{100 * power.drop:g} points" for power in known[0][1].power]
         rows = tuple(_odds(arm, odds) for arm, odds in known)
         title = "How often the rule errs on a suite of this size and steadiness: alerts on a night of …"
-        yield Grid(title, ("arm", "nights", "no change", *drops), rows, words=1)
+        yield Table(title, ("arm", "nights", "no change", *drops), rows, words=1)
 
 
 def _odds(arm: GatedArm, odds: RuleOdds) -> tuple[str, ...]:

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from evalfarm.analysis.arm_name import NOT_NAMED
 from evalfarm.analysis.judgement.arms import AXES, Axis
 from evalfarm.analysis.judgement.verdicts import ArmPair
-from evalfarm.analysis.summary.row_rules import NOT_NAMED
 from evalfarm.contracts.run import NO_MODEL
 
 

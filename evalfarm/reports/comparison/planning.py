@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 
 from evalfarm.analysis.judgement.plans import ArmPower, Power, SelfChecks
-from evalfarm.reports.comparison.blocks import Block, Grid, Listed, Said
+from evalfarm.reports.comparison.blocks import Block, Listed, Said
 from evalfarm.reports.comparison.parts import caveats
 from evalfarm.reports.comparison.points import p_value
 from evalfarm.reports.numbers import percent, plural
+from evalfarm.reports.table import Table
 
 
 def power_report(found: Power) -> list[Block]:
@@ -68,7 +69,7 @@ def self_check_report(found: SelfChecks) -> list[Block]:
     )
     title = "Every split of the repeats in two, or many of them"
     heads = ("arm", "verdict", "splits", "alarms", "allowed", "p repeats alike")
-    return [*lines, *caveats([found.run]), Grid(title, heads, rows, words=2)]
+    return [*lines, *caveats([found.run]), Table(title, heads, rows, words=2)]
 
 
 def _bases(found: Power) -> Iterator[str]:
@@ -79,15 +80,18 @@ def _bases(found: Power) -> Iterator[str]:
                 "says better: evalfarm power RUN"
             )
         else:
-            yield f"Measured: D = {percent(arm.disagreement)} for {arm.arm.name} in run {arm.arm.run}"
+            told = f"Measured: D = {percent(arm.measured)} for {arm.arm.name} in run {arm.arm.run}"
+            yield f"{told}; reckoned with {percent(arm.disagreement)}"
+    if any(arm.arm is not None for arm in found.arms):
+        yield "Reckoned with: D smoothed by one more case that is a coin flip, so that it is never 0."
     spread = f"{100 * found.arms[0].between ** 0.5:.0f} points"
     yield f"Assumed: the true difference of two arms varies between cases with an SD of {spread}."
 
 
-def _curve(arm: ArmPower) -> Iterator[Grid]:
+def _curve(arm: ArmPower) -> Iterator[Table]:
     rows = tuple((str(made.repeats), _points(made.same_cases), _points(made.new_cases)) for made in arm.by_repeats)
     named = "" if arm.arm is None else f": {arm.arm.name}"
-    yield Grid(
+    yield Table(
         f"Smallest effect that is found, in points{named}", ("repeats", "same cases", "new cases"), rows, words=0
     )
 

@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from evalfarm.analysis.summary.row_rules import NOT_NAMED
+from evalfarm.analysis.arm_name import ArmName
 from evalfarm.contracts.figures import RepeatSpread
-from evalfarm.contracts.run import NO_MODEL
 from evalfarm.contracts.suite import HARNESSES
 from evalfarm.contracts.verdict import CaseSummary, CellSummary, FirstBreak, RunSummary, Verdict
 from evalfarm.reports.numbers import percent, plural, probability, rate_with_interval
+from evalfarm.reports.run.label_findings import left_open, where_it_failed
 
 VERDICT_WORDS: dict[Verdict, str] = {
     "passed": "passed",
@@ -18,6 +18,17 @@ VERDICT_WORDS: dict[Verdict, str] = {
     "infra_failed": "infra failed",
     "not_run": "not run",
 }
+
+WORDS = (
+    ("direct, loop, codex", "the levels: the tool alone, a small loop around it, the product; read in this order"),
+    ("interval", "where the rate of other cases of this kind lies, with 95 % confidence; the case is the unit"),
+    ("flipped", "a case that both passed and failed over its repeats; more of them, the more repeats"),
+    ("D", "the chance that two reruns of one case end differently; it does not depend on the repeats"),
+    ("pass^k, pass@k", "that all of k trials of a case pass, that at least one does"),
+    ("inconclusive", "it ran, and what was recorded does not decide it"),
+    ("infra failed", "something around the trial broke, three attempts long; it says nothing about the plugin"),
+)
+"""What a reader must know of a report's words."""
 
 HELD = "held"
 UNDECIDED = "undecided"
@@ -127,12 +138,13 @@ def caveats(summary: RunSummary) -> tuple[str, ...]:
         "harness": "harness (only the product's own sandbox; attempts could see this machine)",
     }
     said.append(f"Isolation: {isolation.get(summary.isolation, summary.isolation)}.")
-    return (*said, *summary.notes)
+    return (*said, *left_open(summary), *summary.notes)
 
 
 def headlines(summary: RunSummary) -> tuple[str, ...]:
     """The sentences that a report opens with: the counts, then what was found."""
-    said = (counts(summary), weakest_arm(summary), broken_levels(summary), shakiest_arm(summary))
+    told = (counts(summary), where_it_failed(summary), weakest_arm(summary))
+    said = (*told, broken_levels(summary), shakiest_arm(summary))
     return tuple(sentence for sentence in said if sentence)
 
 
@@ -145,10 +157,14 @@ def identity(summary: RunSummary) -> str:
     return f"Run {summary.run} of suite {summary.suite} {summary.manifest.suite_version}{label}, {attempts}"
 
 
+def variants(summary: RunSummary) -> tuple[str, ...]:
+    """What each variant of the run is, where the suite says so: `Variant guided: the server publishes instructions`."""
+    return tuple(f"Variant {name}: {text}" for name, text in summary.variants.items())
+
+
 def arm(of: CellSummary | CaseSummary) -> str:
     """An arm in a few words: `gpt-5 · codex · guided`, and `direct · plain` where no model takes part."""
-    words = (of.harness, of.variant) if of.model == NO_MODEL else (of.model, of.harness, of.variant)
-    return " · ".join(word for word in words if word != NOT_NAMED) or "all rows"
+    return str(ArmName.of(of))
 
 
 def cases_to_look_at(summary: RunSummary) -> tuple[CaseSummary, ...]:
@@ -210,8 +226,8 @@ def next_commands(summary: RunSummary) -> tuple[Command, ...]:
         commands.append(Command(f"evalfarm resume {summary.run}", "run what has not run yet"))
     shown = [index for case in cases_to_look_at(summary) for index in trials_to_show(case)]
     if shown:
-        commands.append(Command(f"evalfarm show {summary.run}/{shown[0]}", "what happened in that trial, step by step"))
+        commands.append(Command(f"evalfarm show {summary.run}/{shown[0]}", "that trial, step by step"))
     if len(summary.cells) > 1:
-        commands.append(Command(f"evalfarm compare {summary.run}", "its models, harnesses and variants, case by case"))
+        commands.append(Command(f"evalfarm compare {summary.run}", "arm against arm, case by case"))
     commands.append(Command(f"evalfarm report {summary.run} --html > report.html", "one page, with every trial"))
     return tuple(commands)

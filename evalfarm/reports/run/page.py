@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from evalfarm.contracts.verdict import VERDICTS, CaseSummary, Rate, RunSummary, Verdict
 from evalfarm.reports import numbers
-from evalfarm.reports.run import case_tables, findings, tables
+from evalfarm.reports.run import case_tables, expectations, findings, label_tables, tables
 from evalfarm.reports.run.pictures import pictures
 from evalfarm.reports.safe_text import harmless
 
@@ -57,6 +57,7 @@ class Bar(NamedTuple):
 
 def render(summary: RunSummary) -> str:
     """The whole page. Every text that comes from outside is escaped by the template's autoescape."""
+    known, read = expectations.by_case(summary), findings.breaks_first(summary.breaks)
     return (
         _environment()
         .get_template("page.html.j2")
@@ -64,16 +65,19 @@ def render(summary: RunSummary) -> str:
             summary=summary,
             findings=findings,
             segments=segments(summary),
-            figures=tables.core(summary)[2:],
+            figures=(*tables.core(summary)[2:], *label_tables.shown(summary)),
             detail=tables.detail(summary),
             slices=case_tables.slices(summary),
+            wanted=lambda case: expectations.wanted(known, case),
             pictures=pictures(summary),
             grid=grid(summary) if summary.planned <= MOST_MARKS else (),
             look_at=findings.by_arm(findings.cases_to_look_at(summary)),
             repeats=max((len(case.verdicts) for case in summary.cases), default=1),
             levels=findings.levels(summary.breaks),
-            breaks=findings.breaks_first(summary.breaks),
+            broken=[reading for reading in read if findings.end(reading) != findings.HELD],
+            held=[reading for reading in read if findings.end(reading) == findings.HELD],
             commands=findings.next_commands(summary),
+            glossary=findings.WORDS,
         )
     )
 

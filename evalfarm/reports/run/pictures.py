@@ -9,7 +9,7 @@ from evalfarm.contracts.verdict import VERDICTS, CaseSummary, RunSummary
 from evalfarm.reports import numbers
 from evalfarm.reports.run import findings, plots
 from evalfarm.reports.run.pairs import Pair, pair_of
-from evalfarm.reports.run.tables import Table
+from evalfarm.reports.table import Table
 
 _ARM = ("model", "harness", "variant")
 

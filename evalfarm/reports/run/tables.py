@@ -1,25 +1,18 @@
 """The figures of a report as tables, the same in every rendering; what is not known is said, never left blank."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
-from evalfarm.contracts.figures import Measure, PerQuestion
+from evalfarm.contracts.figures import Latency, Measure, PerQuestion
 from evalfarm.contracts.verdict import CellSummary, RateOfK, RunSummary
 from evalfarm.reports import numbers
 from evalfarm.reports.run import findings
+from evalfarm.reports.table import Table
 
 _ARM = ("model", "harness", "variant")
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """One table: its first `words` columns are words, the rest figures. A head may break its line."""
-
-    title: str
-    heads: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    words: int = 3
-    note: str = ""
+STEADINESS = (
+    "Flipped: cases that both passed and failed, more of them the more repeats. D: the chance that two reruns of a case"
+    " end differently, whatever the repeats."
+)
 
 
 def core(summary: RunSummary) -> tuple[Table, ...]:
@@ -59,17 +52,22 @@ def trials(cells: Sequence[CellSummary]) -> Table:
 def rates(cells: Sequence[CellSummary]) -> Table:
     """Pass rates, and what the undecided trials allow."""
     families = any(cell.families is not None for cell in cells)
+    bounds = ("had the undecided\nfailed … passed, %",) if any(_undecided(cell) for cell in cells) else ()
     return _of_arms(
         "Pass rate (mean over cases) with its 95 % interval for new cases of this kind",
-        ("pass\nrate", "interval", "had the undecided\nfailed … passed, %"),
+        ("pass\nrate", "interval", *bounds),
         cells,
         lambda cell: (
             numbers.percent(cell.pass_rate.value),
             numbers.interval(cell.pass_rate),
-            numbers.bounds(cell.pass_rate_bounds),
+            *([numbers.bounds(cell.pass_rate_bounds)] if bounds else []),
         ),
         note="Cases come in families, which are the unit of every interval." if families else "",
     )
+
+
+def _undecided(cell: CellSummary) -> int:
+    return cell.inconclusive + cell.infra_failed + cell.not_run
 
 
 def steadiness(cells: Sequence[CellSummary]) -> Table:
@@ -83,7 +81,7 @@ def steadiness(cells: Sequence[CellSummary]) -> Table:
             numbers.bare_rate(cell.flip_rate),
             numbers.bare_rate(cell.disagreement),
         ),
-        note="Flips grow with the repeats. D, the chance that two reruns of a case disagree, does not.",
+        note=STEADINESS,
     )
 
 
@@ -148,28 +146,42 @@ def latency(cells: Sequence[CellSummary]) -> Table:
 
 
 def _seconds(quantile: Measure, timeouts: int) -> str:
-    beyond = quantile.value is None and quantile.low is None and timeouts > 0
-    return "beyond limit" if beyond else numbers.measure(quantile, numbers.seconds)
+    if quantile.value is None and quantile.low is None and timeouts > 0:
+        return "beyond limit"
+    told = numbers.measure(quantile, numbers.seconds)
+    open_ends = quantile.value is not None and quantile.low is None and quantile.high is None
+    return f"{told} [{numbers.OPEN}, {numbers.OPEN}]" if open_ends else told
 
 
 def cost(cells: Sequence[CellSummary]) -> Table:
     """Cost of the counted attempts, and the latency of single model requests."""
-    uncounted = sum(cell.cost.uncounted_attempts for cell in cells)
     return _of_arms(
         "Cost, and seconds of one model request",
-        ("cost", "per\nquestion", "per\npass", "request\np50", "request\np95"),
+        ("counted", "all at-\ntempts", "per\nques-\ntion", "per\npass", "request\np50 / p95"),
         cells,
         lambda cell: (
             numbers.cost(cell.cost.total_usd),
+            numbers.cost(cell.cost.all_attempts_usd),
             numbers.cost(cell.cost.per_question_usd),
             numbers.cost(cell.cost.per_pass_usd),
-            numbers.seconds(cell.request_latency_s.p50),
-            numbers.seconds(cell.request_latency_s.p95),
+            _both(cell.request_latency_s),
         ),
-        note=f"Cost of the counted attempts; {numbers.plural(uncounted, 'earlier attempt')} not in it."
-        if uncounted
-        else "",
+        note=_uncounted(cells),
     )
+
+
+def _both(request_s: Latency) -> str:
+    if request_s.p50 is None:
+        return numbers.NOT_KNOWN
+    return f"{numbers.seconds(request_s.p50)} / {numbers.seconds(request_s.p95)}"
+
+
+def _uncounted(cells: Sequence[CellSummary]) -> str:
+    counted = "Counted: the attempts that verdicts rest on; per question and per pass are of these."
+    earlier = sum(cell.cost.uncounted_attempts for cell in cells)
+    unknown = any(cell.cost.uncounted_attempts and cell.cost.all_attempts_usd is None for cell in cells)
+    not_told = ", and what they cost is not known everywhere" if unknown else ""
+    return f"{counted} Before them came {numbers.plural(earlier, 'attempt')}{not_told}." if earlier else counted
 
 
 def per_question(title: str, cells: Sequence[CellSummary], of: Callable[[CellSummary], PerQuestion]) -> Table:

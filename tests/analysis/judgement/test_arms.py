@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evalfarm.analysis.arm_name import ArmName
 from evalfarm.analysis.judgement.arms import (
-    ArmName,
     Pairing,
     Square,
     arms_of,

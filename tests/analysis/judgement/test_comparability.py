@@ -1,6 +1,7 @@
 import pytest
 
-from evalfarm.analysis.judgement.arms import ArmName, axes_between
+from evalfarm.analysis.arm_name import ArmName
+from evalfarm.analysis.judgement.arms import axes_between
 from evalfarm.analysis.judgement.comparability import (
     Mismatch,
     Side,

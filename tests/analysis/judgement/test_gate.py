@@ -3,11 +3,11 @@ from dataclasses import replace
 import pytest
 from pydantic import TypeAdapter
 
-from evalfarm.analysis.judgement.arms import ArmName
+from evalfarm.analysis.arm_name import ArmName
 from evalfarm.analysis.judgement.comparability import Mismatch
 from evalfarm.analysis.judgement.gate import Gate, GatedArm, GateQuestion, judge_run, worst_of
 from evalfarm.analysis.judgement.nights import DROPS, rule_odds
-from evalfarm.analysis.judgement.notes import ArmNote, CaseChange, CaseSets, RunNote, Source
+from evalfarm.analysis.judgement.notes import ArmNote, CaseChange, CaseSets, Source, run_note
 from evalfarm.analysis.statistics.drift import BarCheck, against_bar
 from evalfarm.analysis.statistics.paired import case_counts
 from evalfarm.analysis.statistics.regression import NIGHTLY, judge_night
@@ -49,7 +49,7 @@ def test_a_night_like_the_others_held() -> None:
 def test_a_night_whose_screen_fires_is_inconclusive_until_it_is_confirmed() -> None:
     found = judge_run(tonight(BROKEN), nights(5), None, GateQuestion())
     assert (found.verdict, found.to_confirm) == ("inconclusive", (ArmNote("tonight", *LOOP, name=str(LOOP)),))
-    assert found.arms[0].reasons[0].endswith("6 fresh repeats decide")
+    assert found.arms[0].reasons[0].endswith("6 fresh repeats of every case decide")
 
 
 def test_a_confirmed_drop_regressed_with_the_slices_and_cases_behind_it() -> None:
@@ -126,11 +126,15 @@ def test_one_night_says_nothing_of_how_nights_spread_so_the_odds_are_not_told() 
     [
         ([3] * 60, "held", "with 95 % confidence the pass rate reaches the bar of 90.0%"),
         ([0] * 60, "regressed", "with 95 % confidence the pass rate stays below the bar of 90.0%"),
-        ([3] * 5, "inconclusive", "too little evidence whether the pass rate reaches the bar of 90.0%"),
+        (
+            [3] * 5,
+            "inconclusive",
+            "too little evidence whether the pass rate reaches the bar of 90.0% (about 29 cases like these would tell)",
+        ),
     ],
 )
 def test_a_fixed_bar_needs_no_baseline(passes: list[int], verdict: str, words: str) -> None:
-    note = RunNote("tonight", None, "small", "1", simulated=False, synthetic=False, isolation="cell")
+    note = run_note(tonight(passes).summary)
     bar = against_bar(passes, [3] * len(passes), 0.9)
     assert judge_run(tonight(passes), [], None, GateQuestion(at_least=0.9)) == Gate(
         run=note,

@@ -21,6 +21,7 @@ def test_a_plan_of_a_suite_is_reckoned_as_typical() -> None:
         arms=(
             ArmPower(
                 arm=None,
+                measured=None,
                 disagreement=TYPICAL_DISAGREEMENT,
                 between=TYPICAL_BETWEEN,
                 resolution=resolution(108, 3),

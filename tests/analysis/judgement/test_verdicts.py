@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
-from evalfarm.analysis.judgement.arms import ArmName
+from evalfarm.analysis.arm_name import ArmName
 from evalfarm.analysis.judgement.comparability import Mismatch
 from evalfarm.analysis.judgement.notes import ArmNote, CaseChange, CaseSets, RunNote, Source
+from evalfarm.analysis.judgement.record import run_record
 from evalfarm.analysis.judgement.verdicts import ArmPair, Question, Verdicts, compare_arms, compare_runs
 from evalfarm.analysis.statistics.comparisons import compare
 from evalfarm.analysis.statistics.figures import FigureChange
@@ -31,8 +32,26 @@ def test_two_runs_of_one_arm_make_this_document() -> None:
     made = compare(case_counts(A, three), case_counts(B, three))
     assert compare_runs(made_source("a", {LOOP: A}), made_source("b", {LOOP: B}), Question()) == Verdicts(
         runs=(
-            RunNote("a", None, "small", "1", simulated=False, synthetic=False, isolation="cell"),
-            RunNote("b", None, "small", "1", simulated=False, synthetic=False, isolation="cell"),
+            RunNote(
+                "a",
+                None,
+                "small",
+                "1",
+                simulated=False,
+                synthetic=False,
+                isolation="cell",
+                record=run_record(made_source("a", {LOOP: A}).summary),
+            ),
+            RunNote(
+                "b",
+                None,
+                "small",
+                "1",
+                simulated=False,
+                synthetic=False,
+                isolation="cell",
+                record=run_record(made_source("b", {LOOP: B}).summary),
+            ),
         ),
         margin=0.03,
         pairs=(

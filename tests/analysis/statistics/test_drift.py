@@ -39,6 +39,21 @@ def test_single_runs_and_families_are_measured_by_their_number() -> None:
     assert against_bar([3] * 6, [3] * 6, 0.2, ["a", "b"] * 3) == BarCheck(1.0, near(low), 1.0, "met")
 
 
+def test_as_many_cases_are_needed_as_decide_at_the_rate_seen() -> None:
+    needed = against_bar([3] * 5, [3] * 5, 0.9).cases_needed
+    assert needed == repeats_to_see(0.1)
+    found = against_bar([3, 3, 2, 3, 1] * 2, [3] * 10, 0.9)
+    assert (found.verdict, found.cases_needed) == ("too little evidence", 23)
+    assert against_bar([3, 3, 2, 3, 1] * 5, [3] * 25, 0.9).verdict == "missed"
+    in_families = against_bar([3] * 6, [3] * 6, 0.9, ["a", "a", "b", "b", "c", "c"])
+    assert in_families.cases_needed == 2 * repeats_to_see(0.1)
+
+
+def test_no_number_of_cases_decides_at_the_bar_itself() -> None:
+    assert against_bar([1, 0], [1, 1], 0.5).cases_needed is None
+    assert against_bar([3] * 60, [3] * 60, 0.9).cases_needed is None
+
+
 def test_without_a_decided_trial_a_bar_is_neither_met_nor_missed() -> None:
     assert against_bar([0], [0], 0.0) == BarCheck(None, None, None, "too little evidence")
 

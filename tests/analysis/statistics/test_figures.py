@@ -11,7 +11,6 @@ from evalfarm.analysis.statistics.figures import (
     PerQuestion,
     clopper_pearson,
     figure_change,
-    latency_quantile,
     log_t_interval,
     order_interval,
     per_question,
@@ -25,42 +24,6 @@ positive = st.floats(0.01, 1e4)
 
 def near(value: float | None) -> Any:
     return pytest.approx(value, rel=1e-9)
-
-
-def test_the_tail_of_few_trials_has_no_upper_limit() -> None:
-    found = latency_quantile(range(20), np.arange(1.0, 21), 0.95)
-    assert (found.value, found.high) == (19.0, None)
-    assert found.low is not None
-
-
-def test_one_case_says_nothing_about_others_however_often_it_ran() -> None:
-    assert latency_quantile(["a"] * 30, np.arange(1.0, 31), 0.5) == Estimate(15.0, None, None)
-
-
-def test_with_enough_cases_the_tail_is_closed() -> None:
-    found = latency_quantile(range(200), np.arange(1.0, 201), 0.95)
-    assert found.value == 190.0
-    assert found.low is not None
-    assert found.high is not None
-    assert found.low < 190.0 < found.high <= 200.0
-
-
-def test_a_quantile_among_the_timeouts_is_only_known_to_exceed_the_limit() -> None:
-    latency = [1.0] * 50 + [300.0] * 50
-    cut = [False] * 50 + [True] * 50
-    assert latency_quantile(range(100), latency, 0.95, timed_out=cut) == Estimate(None, 300.0, None)
-    median = latency_quantile(range(100), latency, 0.5, timed_out=cut)
-    assert median == Estimate(1.0, 1.0, None)
-
-
-def test_timeouts_beyond_the_quantile_change_nothing_but_its_end() -> None:
-    latency, cut = np.arange(1.0, 101), np.arange(1, 101) > 97
-    assert latency_quantile(range(100), latency, 0.5, timed_out=cut) == latency_quantile(range(100), latency, 0.5)
-
-
-def test_a_latency_that_is_missing_is_left_out() -> None:
-    assert latency_quantile([1, 2, 3, 4], [1.0, np.nan, 3.0, 5.0], 0.5) == latency_quantile([1, 3, 4], [1.0, 3, 5], 0.5)
-    assert latency_quantile([], [], 0.5) == latency_quantile([1], [np.nan], 0.5) == NOTHING
 
 
 def test_a_figure_that_nobody_reports_is_not_zero() -> None:
@@ -136,27 +99,6 @@ def test_swapping_the_arms_inverts_the_factor(pairs: list[tuple[float, float]]) 
     assert there.factor.value is not None
     assert back.factor.value == near(1 / there.factor.value)
     assert back.p == (None if there.p is None else near(there.p))
-
-
-@given(st.lists(st.tuples(st.integers(0, 8), positive), min_size=1, max_size=40), st.sampled_from([0.5, 0.9, 0.95]))
-def test_a_latency_interval_holds_its_quantile_and_ends_at_observed_values(
-    trials: list[tuple[int, float]], q: float
-) -> None:
-    cases, latency = [case for case, _ in trials], [value for _, value in trials]
-    found = latency_quantile(cases, latency, q)
-    assert found.value in latency
-    assert found.low is None or (found.low in latency and found.low <= found.value)
-    assert found.high is None or (found.high in latency and found.value <= found.high)
-
-
-@given(st.lists(st.tuples(st.integers(0, 8), positive), min_size=1, max_size=30), st.randoms(use_true_random=False))
-def test_the_order_of_trials_and_the_unit_of_time_do_not_matter(trials: list[tuple[int, float]], shuffle: Any) -> None:
-    found = latency_quantile([case for case, _ in trials], [value for _, value in trials], 0.5)
-    shuffle.shuffle(trials)
-    again = latency_quantile([case for case, _ in trials], [value * 1000 for _, value in trials], 0.5)
-    assert (again.value, again.low, again.high) == tuple(
-        None if end is None else end * 1000 for end in (found.value, found.low, found.high)
-    )
 
 
 @given(st.lists(positive, min_size=2, max_size=30))

@@ -43,35 +43,50 @@ def fresh(passed: list[int]) -> CaseCounts:
 def test_a_night_like_the_others_held() -> None:
     found = judge_night(NIGHTS, night(STEADY))
     assert (found.verdict, found.nights, found.p_confirm) == ("held", 7, None)
-    assert found.reason == f"{found.change.value:+.1%} is no more than a rerun does (p = {found.p_screen:.2g})"
+    assert found.reason == f"no change (p = {found.p_screen:.2g})"
+
+
+def test_a_small_drop_is_told_as_what_a_rerun_does() -> None:
+    found = judge_night(NIGHTS, night([2, *STEADY[1:]]))
+    assert found.reason == f"a drop of 1.7 points, which is no more than a rerun does (p = {found.p_screen:.2g})"
 
 
 def test_a_drop_is_confirmed_by_fresh_repeats_before_it_alerts() -> None:
     screened = judge_night(NIGHTS, night(BROKEN))
     assert screened.verdict == "to confirm"
-    assert screened.reason == f"{screened.change.value:+.1%}, p = {screened.p_screen:.2g}: 6 fresh repeats decide"
+    p = f"p = {screened.p_screen:.2g}"
+    assert screened.reason == f"a drop of 20.0 points ({p}): 6 fresh repeats of every case decide"
     alerted = judge_night(NIGHTS, night(BROKEN), fresh(BROKEN))
     assert (alerted.verdict, alerted.tonight.decided[0]) == ("regressed", 9)
-    assert alerted.reason == f"{alerted.change.value:+.1%}, confirmed (p = {alerted.p_confirm:.2g})"
+    assert alerted.reason == f"a drop of 20.0 points, confirmed (p = {alerted.p_confirm:.2g})"
     healed = judge_night(NIGHTS, night([*STEADY[:-2], 0, 0]), fresh(STEADY))
     assert healed.verdict == "held"
+
+
+def test_one_fresh_repeat_decides_and_two_decide() -> None:
+    told = [judge_night(NIGHTS, night(BROKEN), rule=NightlyRule(confirm_repeats=count)).reason for count in (1, 2)]
+    assert [reason.partition(": ")[2] for reason in told] == [
+        "1 fresh repeat of every case decides",
+        "2 fresh repeats of every case decide",
+    ]
 
 
 def test_a_confirmed_drop_below_the_least_one_held() -> None:
     found = judge_night(NIGHTS, night(BROKEN), fresh(BROKEN), NightlyRule(least_drop=0.5))
     assert found.verdict == "held"
-    assert found.reason.endswith("but a drop below 50%")
+    assert found.reason.endswith("but less than the 50 points that alert")
 
 
 def test_a_better_night_is_told_for_information() -> None:
     found = judge_night([night([1] * 20)] * 6, night([3] * 20))
-    assert (found.verdict, found.reason[:6]) == ("improved", "+66.7%")
+    assert (found.verdict, found.reason[:21]) == ("improved", "a rise of 66.7 points")
 
 
 @pytest.mark.parametrize(
     ("accepted", "tonight", "reason"),
     [
         ([], night(STEADY), "the baseline has 0 accepted nights; 5 are needed"),
+        (NIGHTS[:1], night(STEADY), "the baseline has 1 accepted night; 5 are needed"),
         (NIGHTS[:4], night(STEADY), "the baseline has 4 accepted nights; 5 are needed"),
         (NIGHTS, night(STEADY, planned=4), "25.0% of tonight's trials were not decided; at most 5% may be"),
         (NIGHTS, case_counts([0] * 20, [0] * 20), "no case was decided both tonight and in the baseline"),

@@ -13,9 +13,11 @@ from evalfarm.analysis.statistics.steadiness import disagreement, sd_of_one_run
 from evalfarm.analysis.summary.aggregate import summarize
 from evalfarm.contracts.figures import Bounds, Cost, Latency, LatencyMeasures, Measure, PerQuestion, RepeatSpread
 from evalfarm.contracts.run import Arm, Manifest, Plan
+from evalfarm.contracts.suite import Variant
 from evalfarm.contracts.verdict import (
     SHOWN_REPEATS,
     VERDICTS,
+    Asked,
     AttemptRate,
     CaseSummary,
     CellSummary,
@@ -127,6 +129,7 @@ def test_a_run_without_results_is_planned_and_not_run(
             ),
         ),
         breaks=(FirstBreak(case="case-0", model="m", variant="plain", level=None, passed={"loop": "0/0"}),),
+        asked=(Asked(case="case-0", turns=("?",), call="look()"),),
         manifest=manifest,
     )
 
@@ -218,7 +221,7 @@ def test_a_cell_is_summarized_whole(seen_plan: Plan, seen: list[Result], summary
             latency_s=Latency(p50=2.0, p95=3.0),
             latency_measures_s=LatencyMeasures(
                 p50=figure(2.0),
-                p95=figure(3.0),
+                p95=Measure(value=3.0, low=2.0, high=None),
                 deciles=(1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 3.0, 3.0, 3.0),
                 trials=3,
                 timeouts=0,
@@ -297,6 +300,29 @@ def test_one_unknown_cost_makes_the_cells_cost_unknown(
     known, unknown = make_result(plan, 0, "passed", cost_usd=0.5), make_result(plan, 1, "infra_failed")
     assert [cell.cost_usd for cell in summary_of(plan, [known]).cells] == [0.5]
     assert [cell.cost_usd for cell in summary_of(plan, [known, unknown]).cells] == [None]
+
+
+def test_the_cost_of_all_attempts_is_told_where_every_trial_s_is_known(
+    make_plan: MakePlan, make_result: MakeResult, summary_of: Callable[..., RunSummary], loop: Arm
+) -> None:
+    plan = make_plan(loop, cases=1, repeats=3)
+    first = make_result(plan, 0, "passed", cost_usd=0.5)
+    told = make_result(plan, 1, "passed", cost_usd=0.5, attempt=3, all_attempts_usd=1.25)
+    not_told = make_result(plan, 2, "failed", cost_usd=0.5, attempt=2)
+    costs = [summary_of(plan, found).cells[0].cost for found in ([first, told], [first, told, not_told])]
+    assert costs == [
+        Cost(total_usd=1.0, per_question_usd=0.5, per_pass_usd=0.5, uncounted_attempts=2, all_attempts_usd=1.75),
+        Cost(total_usd=1.5, per_question_usd=0.5, per_pass_usd=0.75, uncounted_attempts=3),
+    ]
+
+
+def test_the_variants_of_a_run_are_described_as_its_suite_has_them(
+    make_plan: MakePlan, summary_of: Callable[..., RunSummary], loop: Arm
+) -> None:
+    plan = make_plan(loop)
+    variants = {"plain": Variant(description="As shipped"), "guided": Variant(description="Not run")}
+    described = plan.model_copy(update={"suite": plan.suite.model_copy(update={"variants": variants})})
+    assert [summary_of(one, []).variants for one in (plan, described)] == [{}, {"plain": "As shipped"}]
 
 
 def test_a_second_result_of_one_trial_is_refused(

@@ -55,6 +55,7 @@ FULL: dict[str, Any] = {
     "tool_calls": 2.0,
     "reasoning_tokens": 9.0,
     "cost_usd": 0.25,
+    "all_attempts_usd": 0.75,
 }
 READ: dict[str, Any] = FULL | {
     "index": 0,
@@ -92,7 +93,7 @@ def test_every_column_is_read_from_parquet(write: Write, tmp_path: Path) -> None
 def test_what_is_not_given_is_not_known(write: Write) -> None:
     with read_rows(write("rows.csv", "case,repeat,pass\na,0,1\n")) as rows:
         (row,) = told(rows)
-    unknown = ("family", "latency_s", "waited_s", "tool_calls", "reasoning_tokens", "cost_usd")
+    unknown = ("family", "latency_s", "waited_s", "tool_calls", "reasoning_tokens", "cost_usd", "all_attempts_usd")
     assert row == {
         "index": 1,
         "case": "a",

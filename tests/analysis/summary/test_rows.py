@@ -27,6 +27,7 @@ def test_a_run_is_told_trial_by_trial(
         "tool_calls": 2,
         "reasoning_tokens": 9,
         "cost_usd": 0.5,
+        "all_attempts_usd": 0.75,
     }
     judged = make_result(plan, 0, "failed", "first", "second", **figures).model_copy(update={"outcome": "timed_out"})
     lost = make_result(plan, 2, "infra_failed").model_copy(update={"labels": (), "failure": "the worker was lost"})
@@ -40,7 +41,9 @@ def test_a_run_is_told_trial_by_trial(
         "variant": "plain",
         "tags": {"kind": "k0"},
     }
-    unknown: dict[str, Any] = dict.fromkeys(("latency_s", "tool_calls", "reasoning_tokens", "cost_usd"))
+    unknown: dict[str, Any] = dict.fromkeys(
+        ("latency_s", "tool_calls", "reasoning_tokens", "cost_usd", "all_attempts_usd")
+    )
     assert told == [
         common
         | figures

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from evalfarm.analysis.judgement.arms import ArmName
+from evalfarm.analysis.arm_name import ArmName
 from evalfarm.analysis.judgement.gate import Gate, GateQuestion, judge_run
 from evalfarm.analysis.judgement.notes import Source
 from evalfarm.analysis.judgement.plans import plan_power, run_power, self_checks
@@ -139,7 +139,8 @@ def test_a_name_cannot_steer_the_terminal_or_use_mark_up() -> None:
 
 def test_a_run_s_own_steadiness_is_said_where_a_plan_is_reckoned_by_it() -> None:
     told = printed(planning.power_report(run_power(made_source("r", {LOOP: A}).summary, 3, 0.2)))
-    assert "Measured: D = 30.6 % for m · loop · plain in run r" in told
+    assert "Measured: D = 26.7 % for m · loop · plain in run r; reckoned with 30.6 %\n" in told
+    assert "Reckoned with: D smoothed by one more case that is a coin flip, so that it is never 0.\n" in told
 
 
 def test_a_self_check_says_which_arm_did_not_hold() -> None:
@@ -156,6 +157,13 @@ def test_a_self_check_says_which_arm_did_not_hold() -> None:
         "m · loop · plain   not held       6       3      0.3           <0.001",
         "m · codex · plain  held           6       0      0.3            1.000",
     ]
+
+
+def test_a_gate_opens_with_the_worst_of_the_arms_that_share_its_verdict() -> None:
+    run = made_source("tonight", {DIRECT: [3] * 5, LOOP: A, CODEX: [3] * 5})
+    lines = printed(gate.report(judge_run(run, [], None, GateQuestion(at_least=0.9)))).splitlines()
+    assert lines[0] == "INCONCLUSIVE: run tonight (3 inconclusive)"
+    assert lines[1].startswith("m · loop · plain: too little evidence whether the pass rate reaches the bar of 90.0%")
 
 
 def test_a_rule_of_other_numbers_is_told_with_them() -> None:

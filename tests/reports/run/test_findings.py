@@ -100,11 +100,11 @@ def test_cases_to_look_at_come_arm_by_arm_with_their_trials(summary: RunSummary,
 
 def test_the_next_commands_fit_the_run(summary: RunSummary, summarized: Summarized, results: list[Result]) -> None:
     run = summary.run
-    arms = Command(f"evalfarm compare {run}", "its models, harnesses and variants, case by case")
+    arms = Command(f"evalfarm compare {run}", "arm against arm, case by case")
     page = Command(f"evalfarm report {run} --html > report.html", "one page, with every trial")
     assert findings.next_commands(summary) == (
         Command(f"evalfarm resume {run}", "run what has not run yet"),
-        Command(f"evalfarm show {run}/0", "what happened in that trial, step by step"),
+        Command(f"evalfarm show {run}/0", "that trial, step by step"),
         arms,
         page,
     )
@@ -147,4 +147,4 @@ def test_rows_from_elsewhere_say_so_and_name_what_they_can(summary: RunSummary) 
     )
     assert findings.identity(foreign) == "Rows of bls-20260131-080509, 91 attempts"
     assert (findings.next_commands(foreign), findings.broken_levels(foreign)) == ((), "")
-    assert [findings.arm(cell), findings.arm(cell.model_copy(update={"model": "m"}))] == ["all rows", "m"]
+    assert [findings.arm(cell), findings.arm(cell.model_copy(update={"model": "m"}))] == ["all trials", "m"]

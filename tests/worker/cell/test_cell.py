@@ -212,7 +212,7 @@ async def test_with_the_products_own_sandbox_only_the_verdicts_are_those_of_a_ce
             prepared, _ = planned(suite, "codex", folder=loaded.folder, isolation="harness")
             trials = [prepared.plan.trial(index) for index in range(prepared.plan.size)]
             traces = [await observe(station, prepared, trial, 1) for trial in trials]
-            results = [result_of(suite.case(trace.trial.case), trace) for trace in traces]
+            results = [result_of(suite, trace) for trace in traces]
             passed[variant] = {result.trial.case for result in results if result.verdict == "passed"}
             assert {result.verdict for result in results} <= {"passed", "failed"}
     assert passed == {"plain": PASSING, "guided": ALL}

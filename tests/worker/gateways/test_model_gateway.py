@@ -30,7 +30,7 @@ FIGURES: dict[str, Any] = {
     "output_tokens": 20,
     "reasoning_tokens": 5,
 }
-UNKNOWN: dict[str, Any] = dict.fromkeys(FIGURES)
+TIMES = {"started_s", "latency_s", "waited_s"}
 
 
 @pytest.fixture
@@ -64,11 +64,12 @@ async def forward(
 def untimed(request: ModelRequest) -> dict[str, Any]:
     """A record without its times, which must be times."""
     assert all(0 <= time_s < 5 for time_s in (request.started_s, request.latency_s, request.waited_s))
-    return request.model_dump(exclude={"started_s", "latency_s", "waited_s"})
+    return request.model_dump(exclude=TIMES)
 
 
 def record(status: int | None, error: str | None = None, tries: tuple[str, ...] = (), **figures: Any) -> dict[str, Any]:
-    return {"status": status, "error": error, "tries": tries, **(figures or UNKNOWN)}
+    told = ModelRequest(started_s=0, latency_s=0, status=status, error=error, tries=tries, **figures)
+    return told.model_dump(exclude=TIMES)
 
 
 async def test_a_response_is_passed_on_as_it_came_and_recorded(providing: Any, whole: Any) -> None:
@@ -146,20 +147,16 @@ async def test_a_rate_limit_is_waited_out_and_its_time_is_kept_apart(providing: 
     assert model.outage is None
 
 
-async def test_a_wish_to_be_left_alone_for_long_is_kept_to_for_a_minute(providing: Any, said: Any) -> None:
+@pytest.mark.parametrize("wish", ["121", "86400"])
+async def test_a_wish_to_be_left_alone_for_longer_than_an_attempt_tries_is_an_outage_at_once(
+    providing: Any, said: Any, wish: str
+) -> None:
     waits: list[float] = []
-    resting = asyncio.Event()
-
-    def note(seconds: float) -> None:
-        waits.append(seconds)
-        resting.set()
-
-    async with providing(said(429, headers={"retry-after": "86400"})) as (upstream, _):
-        asking = asyncio.create_task(forward(gateway(upstream, on_wait=note)))
-        await resting.wait()
-        asking.cancel()
-        await asyncio.wait((asking,))
-    assert waits == [60.0]
+    async with providing(said(429, b"later", {"retry-after": wish})) as (upstream, provider):
+        model = gateway(upstream, on_wait=waits.append)
+        assert await forward(model) == (429, {"retry-after": wish}, b"later")
+    assert (waits, len(provider.asked)) == ([], 1)
+    assert model.outage == "the model's provider stayed unusable: HTTP 429"
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504, 529])

@@ -33,7 +33,7 @@ def gateway(server: PluginServer) -> ToolGateway:
 def untimed(tools: ToolGateway) -> list[dict[str, Any]]:
     """The record without its times, which must be times."""
     assert all(0 <= call.started_s < 5 and 0 <= (call.duration_s or 0) < 5 for call in tools.calls)
-    return [call.model_dump(exclude={"started_s", "duration_s"}) for call in tools.calls]
+    return [call.model_dump(exclude={"started_s", "duration_s", "server", "call_id"}) for call in tools.calls]
 
 
 def record(name: str, arguments: Any, result: Any = None, error: str | None = None, turn: int = 0) -> dict[str, Any]:

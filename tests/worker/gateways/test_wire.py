@@ -1,4 +1,5 @@
 import json
+from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
@@ -136,6 +137,9 @@ def test_an_encoding_that_cannot_be_undone_is_refused(encoding: str, problem: st
         decoded({"content-encoding": encoding}, b"{}")
 
 
+DATE, LATER = "Wed, 21 Oct 2026 07:28:00 GMT", "Wed, 21 Oct 2026 07:28:30 GMT"
+
+
 @pytest.mark.parametrize(
     ("headers", "seconds"),
     [
@@ -143,9 +147,18 @@ def test_an_encoding_that_cannot_be_undone_is_refused(encoding: str, problem: st
         ({"retry-after": "0"}, 0.0),
         ({"retry-after": "-3"}, 0.0),
         ({"retry-after-ms": "250", "retry-after": "7"}, 0.25),
-        ({"retry-after": "Wed, 21 Oct 2026 07:28:00 GMT"}, None),
+        ({"retry-after-ms": "soon", "retry-after": "7"}, 7.0),
+        ({"retry-after": LATER, "date": DATE}, 30.0),
+        ({"retry-after": DATE, "date": LATER}, 0.0),
+        ({"retry-after": LATER, "date": "today"}, 20.0),
+        ({"retry-after": "Wed, 21 Oct 2026 07:28:30 -0000"}, 20.0),
+        ({"retry-after": "Wed, 21 Oct 2026"}, None),
+        ({"retry-after": "inf"}, None),
+        ({"retry-after": "in a while"}, None),
         ({}, None),
     ],
 )
-def test_the_providers_wish_to_be_left_alone_is_read_in_seconds(headers: dict[str, str], seconds: float | None) -> None:
-    assert retry_after_s(headers) == seconds
+def test_the_providers_wish_to_be_left_alone_is_read_as_seconds_or_as_a_date_by_its_own_clock(
+    headers: dict[str, str], seconds: float | None
+) -> None:
+    assert retry_after_s(headers, datetime(2026, 10, 21, 7, 28, 10, tzinfo=UTC)) == seconds

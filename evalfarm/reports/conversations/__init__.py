@@ -1,0 +1,1 @@
+"""What is said of conversations, for a terminal and as Markdown."""

@@ -1,0 +1,88 @@
+"""Redis emptied: what object storage holds is enough to go on."""
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from evalfarm.runstate import connect
+from tests.faults.farm import Farm
+from tests.faults.invariants import (
+    Books,
+    every_cent_is_known,
+    every_trial_is_closed_once,
+    finish,
+    nothing_is_added_by_going_on,
+)
+from tests.faults.machine import until
+
+pytestmark = [pytest.mark.slow, pytest.mark.faults]
+
+
+def wipe(farm: Farm) -> None:
+    with connect(farm.broker.url) as client:
+        client.flushall()
+
+
+def finished(farm: Farm) -> Books:
+    """Every invariant but the count of attempts, of which Redis alone knew those that left nothing behind."""
+    books = finish(farm)
+    every_trial_is_closed_once(books)
+    every_cent_is_known(books)
+    nothing_is_added_by_going_on(farm)
+    assert books.summary.passed == books.plan.size
+    return books
+
+
+def test_a_run_whose_redis_is_emptied_half_way_goes_on_by_itself(start_farm: Callable[..., Farm]) -> None:
+    farm = start_farm()
+    held = [farm.provider.hold(case) for case in ("case-b", "case-g")]
+    for _ in range(2):
+        farm.work()
+    farm.tend()
+    for one in held:
+        one.wait()
+    farm.when_closed(4)
+    wipe(farm)
+    farm.provider.release(held[0])
+    time.sleep(0.5)
+    finished(farm)
+
+
+@pytest.mark.parametrize("command", ["rebuild", "resume"])
+def test_a_run_whose_redis_was_emptied_with_nobody_there_is_brought_back_by_a_command(
+    start_farm: Callable[..., Farm], command: str
+) -> None:
+    farm = start_farm()
+    held = farm.provider.hold("case-c", times=9)
+    worker = farm.work()
+    tender = farm.tend()
+    held.wait()
+    farm.when_closed(3)
+    worker.process.kill()
+    worker.process.wait()
+    tender.stop()
+    wipe(farm)
+    farm.provider.release(held)
+    started = farm.command(command, farm.plan.run)
+    if command == "rebuild":
+        assert started.process.wait(60) == 0, started.said
+        farm.tend()
+    farm.work()
+    finished(farm)
+    assert started.process.wait(60) == 0, started.said
+
+
+def test_a_run_that_is_decided_and_not_sealed_survives_the_loss_of_redis(start_farm: Callable[..., Farm]) -> None:
+    farm = start_farm()
+    farm.work()
+    tender = farm.tend()
+    farm.when_closed(6)
+    held = farm.provider.hold("case-h")
+    tender.stop()
+    farm.provider.release_all()
+    del held
+    until(lambda: farm.progress().in_flight == 0, "that nothing is at work")
+    wipe(farm)
+    farm.tend()
+    finished(farm)
