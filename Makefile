@@ -50,7 +50,6 @@ docs: setup ## Write the generated reference pages again
 
 bench: setup ## Measure the farm beside its peers and its floors (12 minutes); writes docs/performance.md
 	@$(BIN)/python -m bench.performance --page docs/performance.md
-	@$(BIN)/python bench/ledger_operations.py
 
 simulate: setup ## Measure how often the intervals hold (minutes); writes docs/statistics-coverage.md
 	@$(BIN)/python -m bench.simulate docs/statistics-coverage.md

@@ -33,6 +33,7 @@ from openai_codex.generated.v2_all import (
 )
 
 from cases.loader import file_digests, load_suite
+from cases.policies.offered import policies_of
 from evalfarm.contracts.run import Plan
 from evalfarm.settings import Settings
 from evalfarm.store import Store
@@ -43,7 +44,7 @@ from worker.cell.cell import CODEX_HOME_INSIDE, MODEL_URL_INSIDE, TOOLS_URL_INSI
 from worker.cell.codex_plugin import mention
 from worker.gateways.serving import loopback, serving
 from worker.simulated_model import simulated_app
-from worker.station import Prepared, Station, policies_of
+from worker.station import Prepared, Station
 
 SUITE, CASE, VARIANT, MODEL = "bls", "unemployment-rate", "plain", "sim-careful"
 CALLS = 2  #: that a right answer takes: resolve, then fetch

@@ -2,11 +2,13 @@
 
     python -m bench.ledger_rate HOME TRIALS
 
-Prints trials per second, and how often a second the same connection goes to the server and back twice.
+Prints trials per second; how often a second the same connection goes to the server and back twice, which is the floor;
+and how often it has the server run a script that does nothing twice. The run is one of a million trials.
 """
 
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from evalfarm.embedded import embedded_redis
@@ -21,7 +23,7 @@ def main(home: Path, trials: int) -> None:
     with embedded_redis(home) as url:
         client = connect(url)
         ledger = Ledger(client, "bench")
-        ledger.create(trials, "sha256:0")
+        ledger.create(1_000_000, "sha256:0")
         indices = [index for _ in range(0, trials, _TAKEN) for index in ledger.take(_TAKEN, 600.0)]
         began = time.perf_counter()
         for index in indices:
@@ -30,10 +32,17 @@ def main(home: Path, trials: int) -> None:
         took_s = time.perf_counter() - began
         if ledger.progress().passed != trials:
             raise RuntimeError(f"{ledger.progress().passed} of {trials} trials were ended")
-        began = time.perf_counter()
-        for _ in range(2 * trials):
-            client.ping()
-        print(trials / took_s, trials / (time.perf_counter() - began))
+        nothing = client.register_script("return 1")
+        floors = [_twice(trials, act) for act in (client.ping, lambda: nothing(keys=["f:{bench}:"], args=["1"]))]
+        print(trials / took_s, *floors)
+
+
+def _twice(trials: int, act: Callable[[], object]) -> float:
+    """How often a second two calls are made, one after the other."""
+    began = time.perf_counter()
+    for _ in range(2 * trials):
+        act()
+    return trials / (time.perf_counter() - began)
 
 
 if __name__ == "__main__":

@@ -29,6 +29,12 @@ JUDGING = "judging"
 JUDGE_ANSWERS = "evalfarm.judge_answers"
 """The task that has them judged: (run, [[item, attempt], …])."""
 
+SCHEDULES = "schedules"
+"""The queue of hints that a schedule may be due."""
+
+TEND_SCHEDULES = "evalfarm.tend_schedules"
+"""The task that looks at every schedule: no arguments."""
+
 ALL_QUEUES = (QUEUES["interactive"], JUDGING, QUEUES["nightly"])
 """In the order in which a worker takes from them."""
 
@@ -45,6 +51,8 @@ _TRANSPORT = {
     "socket_timeout": 30,
     "socket_connect_timeout": 5,
     "health_check_interval": 25,
+    # How long one look into the queues lasts: a worker that is told to stop waits for the end of it, 1 s by default.
+    "polling_interval": 0.2,
     "client_name": "evalfarm",
     # For publishers; a worker reconnects by broker_connection_max_retries.
     "max_retries": 2,
@@ -85,7 +93,7 @@ def make_app(redis_url: str) -> celery.Celery:
         worker_hijack_root_logger=False,
         # Against slow leaks only; a process that has grown too big in one trial is not stopped by this.
         worker_max_tasks_per_child=200,
-        task_queues={name: {"exchange": name, "routing_key": name} for name in ALL_QUEUES},
+        task_queues={name: {"exchange": name, "routing_key": name} for name in (*ALL_QUEUES, SCHEDULES)},
         task_default_queue=QUEUES["interactive"],
         # A mistyped queue is an error, not a new queue without a worker.
         task_create_missing_queues=False,
@@ -161,11 +169,17 @@ def queue_depth(app: celery.Celery, queue: QueueName = "interactive") -> int:
 def _reached(app: celery.Celery) -> Iterator[None]:
     try:
         yield
-    except (KombuError, OSError) as error:
+    except _errors(app) as error:
         raise BrokerUnavailable(
             f"cannot reach the queue at {_address(app)}: {error.__cause__ or error}",
             hint="is Redis running, and is EVALFARM_REDIS_URL right? Unset it to use the embedded server",
         ) from error
+
+
+def _errors(app: celery.Celery) -> tuple[type[Exception], ...]:
+    """What a broken connection raises: kombu's own errors, and those that its transport lets through, redis-py's."""
+    connection = app.connection_for_write()
+    return (KombuError, OSError, *connection.connection_errors, *connection.channel_errors)
 
 
 def _address(app: celery.Celery) -> str:

@@ -3,6 +3,7 @@
     runs/{run}/judging/plan.json                              JudgingPlan, create-only
     runs/{run}/judging/opinions/{index:07d}/{attempt}.json.zst    TrialOpinions, create-only
     runs/{run}/judging/tally.json                             JudgingTally, create-only
+    runs/{run}/judging/draws/{each:07d}.json                  Draw, create-only
     judges/calibrations/{id}.json                             Calibration, create-only
     judges/uses/{digest of the labels, hex}/{id}.json         LabelsUse, create-only
     adjudications/{suite}/{id}.json                           Adjudication, create-only
@@ -17,6 +18,7 @@ from uuid import uuid4
 from pydantic import BaseModel, ValidationError
 
 from evalfarm.contracts.calibration import Calibration, LabelsUse
+from evalfarm.contracts.drawn import Draw
 from evalfarm.contracts.judging import Adjudication, JudgingPlan, JudgingTally, TrialOpinions
 from evalfarm.objects import Objects
 
@@ -67,6 +69,10 @@ class Judgings:
         """Keep a calibration."""
         self._write(f"judges/calibrations/{calibration.id}.json", calibration)
 
+    def calibration_names(self) -> list[str]:
+        """The keys' last parts of every calibration, oldest first: they change when, and only when, one is added."""
+        return self._objects.names("judges/calibrations")
+
     def calibrations(self) -> list[Calibration]:
         """Every calibration, newest first."""
         return self._all(Calibration, "judges/calibrations")[::-1]
@@ -86,6 +92,18 @@ class Judgings:
     def adjudications(self, suite: str) -> tuple[Adjudication, ...]:
         """Every decision on a suite's answers, oldest first."""
         return tuple(self._all(Adjudication, f"adjudications/{suite}"))
+
+    # ---- draws
+
+    def fix_draw(self, made: Draw) -> Draw:
+        """Keep a draw of a run's answers, and return the one of this length that is kept: an earlier one stays."""
+        key = f"runs/{made.run}/judging/draws/{made.each:07d}.json"
+        self._write(key, made)
+        return self._load(Draw, key) or made
+
+    def draws(self, run: str) -> tuple[Draw, ...]:
+        """Every draw of a run's answers, the shortest first."""
+        return tuple(self._all(Draw, f"runs/{run}/judging/draws"))
 
     # ---- reading and writing
 

@@ -4,10 +4,11 @@ Which keys there are is decided in `store`.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING, ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from uuid import uuid4
 
 import obstore
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 #: Times that a write is sent in all, each with obstore's own tries: for what obstore does not send again by itself.
 _TRIES_OF_A_WRITE = 3
+#: Keys in one request: the most that S3 takes.
+_DELETED_TOGETHER = 1_000
 #: How obstore tries again on 5xx and broken connections. Its own waits are over in 0.7 s, these in some 5; a store that
 #: says SlowDown means seconds. A minute is twice the time that one request may take, so that a read which timed out is
 #: sent again. That time is not set here: a client option would displace those of the environment (AWS_ALLOW_HTTP).
@@ -31,6 +34,13 @@ _RETRIES: "RetryConfig" = {
     "retry_timeout": timedelta(seconds=60),
     "backoff": {"init_backoff": timedelta(seconds=0.2), "max_backoff": timedelta(seconds=5), "base": 2},
 }
+
+
+class Stamp(NamedTuple):
+    """Which content a key holds, without reading it."""
+
+    tag: str  #: another one after every write
+    written_at: float  #: seconds since the epoch, the store's clock
 
 
 class Objects:
@@ -46,6 +56,7 @@ class Objects:
         self.url = public_url(url)  #: without credentials
         with self._reaching("open"):
             self._backend = _open(url)
+        self._erased_at = url if url.startswith("file:") else None
 
     def read(self, key: str) -> bytes | None:
         """The bytes under a key, uncompressed; None: there is no such key."""
@@ -82,11 +93,41 @@ class Objects:
                         raise
             raise TimeoutError(f"{key}: another write of it neither succeeded nor failed")
 
+    def version(self, key: str) -> str | None:
+        """What tells a key's content from what it held before, without reading it; None: there is no such key."""
+        with self._reaching("read"):
+            try:
+                found = obstore.head(self._backend, key)
+            except FileNotFoundError:
+                return None
+            return found["e_tag"] or f"{found['last_modified'].isoformat()}/{found['size']}"
+
     def _exists(self, key: str) -> bool:
         try:
             obstore.head(self._backend, key)
         except FileNotFoundError:
             return False
+        return True
+
+    def stamp(self, key: str) -> Stamp | None:
+        """Which content a key holds; None: there is no such key."""
+        with self._reaching("read"):
+            try:
+                found = obstore.head(self._backend, key)
+            except FileNotFoundError:
+                return None
+        written_at = found["last_modified"].timestamp()
+        return Stamp(found["e_tag"] or f"{written_at}-{found['size']}", written_at)
+
+    def save(self, key: str, file: Path) -> bool:
+        """Copy the bytes under a key to a file as they are, piece by piece; False: there is no such key."""
+        with self._reaching("read"):
+            try:
+                pieces = obstore.get(self._backend, key).stream()
+            except FileNotFoundError:
+                return False
+            with file.open("wb") as out:
+                out.writelines(pieces)
         return True
 
     def names(self, prefix: str) -> list[str]:
@@ -95,6 +136,23 @@ class Objects:
             page = obstore.list_with_delimiter(self._backend, prefix)
         keys = [*page["common_prefixes"], *(entry["path"] for entry in page["objects"])]
         return sorted(key.rsplit("/", 1)[-1] for key in keys)
+
+    def delete_under(self, prefix: str, last: Sequence[str]) -> int:
+        """Remove every key under a prefix, those named in `last` after all others, in their order; how many there were.
+
+        A folder that gets empty goes with them. Safe to repeat.
+        """
+        gone = 0
+        with self._reaching("delete"):
+            backend = from_url(self._erased_at, automatic_cleanup=True) if self._erased_at else self._backend
+            for page in obstore.list(self._backend, prefix, chunk_size=_DELETED_TOGETHER):
+                going = [entry["path"] for entry in page if entry["path"] not in last]
+                obstore.delete(backend, going)
+                gone += len(going)
+            for key in (key for key in last if self._exists(key)):
+                obstore.delete(backend, key)
+                gone += 1
+        return gone
 
     def delete(self, key: str) -> None:
         """Remove a key that exists."""

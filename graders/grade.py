@@ -8,7 +8,7 @@ from evalfarm.contracts.suite import Suite
 from evalfarm.contracts.verdict import Label, Result
 from graders import answer, tool_route
 from graders.answer import NO_FUNCTIONS
-from graders.answer_facts import AnswerFunction
+from graders.reading.facts import AnswerFunction
 from graders.verdict_table import verdict_of
 
 

@@ -1,6 +1,6 @@
 """Keeps the queues a little deeper than the live slots, and no more: a message waiting is one that can be lost."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 
 from evalfarm.broker import QUEUES, App, queue_depth, send_trials
 from evalfarm.contracts.run import Plan, QueueName
@@ -44,7 +44,7 @@ def feed(app: App, redis: Client, ledger: Ledger, plan: Plan, queue: QueueName, 
         if not indices:
             break
         now, later = places.share(indices)
-        messages += messages_for(plan, now)
+        messages += messages_for(plan, now, alone=ledger.lost_before(now))
         if later:
             ledger.give_back(later, PUT_OFF_S)
     limit_s = plan.suite.attempt_timeout_s + SET_UP_S + most_waited_s(plan, limits)
@@ -66,12 +66,15 @@ def bite(plan: Plan, *, slots: int, room: int) -> int:
     return min(size, room) if together(plan) == 1 else size
 
 
-def messages_for(plan: Plan, indices: Iterable[int]) -> Iterator[tuple[int, ...]]:
-    """One message for each `codex` trial, one for all of `direct` and one for all of `loop`."""
+def messages_for(plan: Plan, indices: Iterable[int], *, alone: Set[int] = frozenset()) -> Iterator[tuple[int, ...]]:
+    """One message for each `codex` trial, one for all of `direct` and one for all of `loop`.
+
+    Those that travel `alone` may have killed the process that ran them: another time, they take no others with them.
+    """
     several: dict[str, list[int]] = {}
     for index in indices:
         harness = plan.trial(index).arm.harness
-        if harness == "codex":
+        if harness == "codex" or index in alone:
             yield (index,)
         else:
             several.setdefault(harness, []).append(index)

@@ -14,11 +14,12 @@ from evalfarm.contracts.verdict import RunSummary
 from evalfarm.errors import BrokerUnavailable, InfrastructureError, StoreUnavailable, UnknownName
 from evalfarm.runstate import Client, Ledger, Limits, Progress
 from evalfarm.store import Store
+from scheduler.archiver import archive
 from scheduler.feeder import NO_LIMITS, feed
 from scheduler.judging import Judging
 from scheduler.reaper import Grade, reap
 from scheduler.rebuilder import Rebuilt, rebuild, shape_of
-from scheduler.sealer import archive, seal
+from scheduler.sealing import SOON, Sealing, SealingHere
 
 #: Seconds between two looks at a run.
 TICK_S = 0.1
@@ -48,6 +49,7 @@ class Scheduler:
     say: Callable[[str], None] = lambda _: None  #: told what a person should know
     revive: Callable[[], None] = lambda: None  #: starts Redis again, where that is ours to do
     judging: Judging | None = None  #: None: no run here has judges
+    sealing: Sealing = field(default_factory=SealingHere)
     known: dict[str, _Known] = field(default_factory=dict)
 
     def open_run(self, plan: Plan, manifest: Manifest, files: Mapping[str, bytes]) -> None:
@@ -86,10 +88,12 @@ class Scheduler:
             self._rebuild(run)
             return None
         watch(progress)
+        if progress.planned - progress.closed <= SOON:
+            self.sealing.make_ready()
         if progress.rebuilding:
             self._rebuild(run)  # whoever began it may be gone
         elif progress.closed == progress.planned or (progress.cancelled and not progress.in_flight):
-            return seal(ledger, self.store, known.plan) if self._is_judged(known.plan, ledger) else None
+            return self.sealing.seal(ledger, self.store, known.plan) if self._is_judged(known.plan, ledger) else None
         return None
 
     def see_through(self, run: str, watch: Callable[[Progress], None]) -> RunSummary:

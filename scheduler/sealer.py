@@ -1,54 +1,20 @@
-"""Results leave Redis for object storage in segments; a run that is closed is summarised and sealed."""
+"""A run that is closed is summarised and sealed."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from evalfarm.analysis.summary.aggregate import summarize_run
 from evalfarm.analysis.summary.rows import Rows, rows_of_run
 from evalfarm.contracts.run import Plan
-from evalfarm.contracts.verdict import Result, RunSummary
+from evalfarm.contracts.verdict import RunSummary
 from evalfarm.errors import InfrastructureError
-from evalfarm.runstate import ArchivePosition, Event, Ledger
+from evalfarm.outcomes import Outcomes
+from evalfarm.runstate import Ledger
 from evalfarm.store import Store
+from scheduler.archiver import archive
 from scheduler.judging import with_judging
-from scheduler.rebuilder import restore
 from scheduler.spending import with_money
-
-#: Events of the ledger's stream in one segment, most of them results; a few megabytes before compression.
-SEGMENT_EVENTS = 5_000
-
-
-def archive(ledger: Ledger, store: Store, plan: Plan, *, rest: bool, full: int = SEGMENT_EVENTS) -> None:
-    """Write every segment of `full` events to the store, results alone; with `rest`, the last, shorter one too.
-
-    Safe to repeat and to run twice at once: segments are cut by the order of the ledger's stream, so two
-    archivers write the same bytes under the same key, and only one of them wins.
-    """
-    while True:
-        position = ledger.archive_position()
-        events = ledger.events(position.archived_id, full)
-        if not events or (len(events) < full and not rest):
-            return
-        rows = [row for event in events for row in _results(plan, event)]
-        segments = _put(ledger, store, plan, position.segments, rows)
-        ledger.advance_archive(position, ArchivePosition(segments, events[-1].id))
-        ledger.trim(events[-1].id)
-
-
-def _put(ledger: Ledger, store: Store, plan: Plan, k: int, rows: list[Result]) -> int:
-    """Store what no segment from the k-th on holds yet; the number of the next segment.
-
-    One that is there is another archiver's, or was written before Redis lost its last second: then the trials in it
-    are closed, whatever Redis says, and their results are not written twice.
-    """
-    while rows and not store.put_segment(plan.run, k, rows):
-        stored = store.segment(plan.run, k)
-        restore(ledger, store, plan, stored)
-        known = {result.trial.index for result in stored}
-        rows = [row for row in rows if row.trial.index not in known]
-        k += 1
-    return k + 1 if rows else k
+from scheduler.tallying import tally_of
 
 
 def seal(ledger: Ledger, store: Store, plan: Plan) -> RunSummary:
@@ -67,7 +33,12 @@ def seal(ledger: Ledger, store: Store, plan: Plan) -> RunSummary:
             )
         store.put_rows(plan.run, _as_parquet(rows))
         summary = summarize_run(manifest, plan, rows, attempts=progress.attempts, finished=not progress.cancelled)
+        # None: another process has sealed it just now, and kept its tally.
+        tally = None if (seen := ledger.view()) is None else tally_of(plan, seen, rows)
     summary = with_judging(with_money(summary, ledger.money(len(plan.arms))), plan, store)
+    # Before the summary: whoever finds a run summed up finds what it took as well.
+    if tally is not None:
+        Outcomes(store.objects).put_tally(tally)
     store.put_summary(summary)
     ledger.delete()
     return summary
@@ -78,22 +49,3 @@ def _as_parquet(rows: Rows) -> bytes:
         parquet = Path(folder, "rows.parquet")
         rows.write(parquet)
         return parquet.read_bytes()
-
-
-def _results(plan: Plan, event: Event) -> Iterator[Result]:
-    """The result that a closing event carries; one is made for a trial whose last attempt was lost."""
-    if event.row:
-        yield Result.model_validate_json(event.row)
-        return
-    if event.kind != "infra_failed":
-        return
-    failure = (
-        f"attempt {event.attempt} was lost: its worker stopped renewing the lease (killed, out of memory, or cut off)"
-    )
-    yield Result(
-        trial=plan.trial(event.index),
-        attempt=event.attempt,
-        outcome="infra_failed",
-        verdict="infra_failed",
-        failure=failure,
-    )

@@ -6,9 +6,14 @@ from pathlib import Path
 
 import pytest
 import redis
+from hypothesis import settings
 
 from evalfarm.embedded import embedded_redis
 from evalfarm.runstate import connect
+
+# Laws hold on a loaded machine too: how long an example takes there says nothing of the code.
+settings.register_profile("laws", deadline=None)
+settings.load_profile("laws")
 
 _OURS = ("EVALFARM_", "OPENAI_")
 

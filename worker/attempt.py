@@ -108,7 +108,7 @@ class _Observation:
         arm = self.trial.arm
         # A second attempt has a server of its own: what the first met may have been another attempt's doing.
         server = await self.station.server(self.prepared, arm.variant, stack, alone=self.number > 1)
-        upstream = None if arm.harness == "direct" else await self.station.upstream(self.prepared, arm.model)
+        upstream = None if arm.harness == "direct" else await self.station.upstream(self.prepared, arm.model, stack)
         codex_home = None
         if arm.harness == "codex":
             codex_home = await asyncio.to_thread(self.station.template, self.prepared, arm.variant)

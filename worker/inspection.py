@@ -1,11 +1,9 @@
-"""What can be found out before a run starts: the tools each variant's server shows, the versions in use."""
+"""What can be found out before a run starts: the tools that each variant's server shows."""
 
 import asyncio
-import platform
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 
 from evalfarm.contracts.base import digest
@@ -14,9 +12,6 @@ from evalfarm.contracts.suite import Suite
 from worker.cell.cell import containment
 from worker.cell.codex_runtime import Codex
 from worker.plugin_server import PluginServer
-
-#: The libraries whose version can move a result.
-_LIBRARIES = ("openai-codex", "openai", "mcp", "fastmcp")
 
 
 @dataclass(frozen=True)
@@ -52,8 +47,3 @@ def list_servers(
         return await asyncio.gather(*(ask(variant) for variant in variants))
 
     return dict(zip(variants, asyncio.run(ask_all()), strict=True))
-
-
-def library_versions() -> dict[str, str]:
-    """The versions of Python and of the libraries between us and the plugin."""
-    return {"python": platform.python_version()} | {name: version(name) for name in _LIBRARIES}

@@ -41,6 +41,8 @@ class Shift:
     redis: Client
     grade: Grade
     stopping: Callable[[], bool] = lambda: False  #: whether the worker takes no more trials
+    side_by_side: int = SIDE_BY_SIDE
+    begin_within_s: float = BEGIN_WITHIN_S
     store_patience_s: float = STORE_PATIENCE_S  #: how long a store that refuses a trace is asked again
     #: Of its own: however many wait for the store, a lease is renewed.
     renewing: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(2, "renewing"))
@@ -58,45 +60,59 @@ class Shift:
         is no matter of the others'. Those that are not begun in ten seconds, or when the worker is told to stop, go
         back to the ledger.
         """
-        begin_until = time.monotonic() + BEGIN_WITHIN_S
         prepared = await self.station.prepare(run)
-        ledger = Ledger(self.redis, run)
         direct = [index for index in indices if prepared.plan.trial(index).arm.harness == "direct"]
-        await self._follow(ledger, prepared, iter(direct), begin_until)
+        message = _Message(Ledger(self.redis, run), prepared, time.monotonic() + self.begin_within_s)
+        await self._follow(message, iter(direct))
         others = iter(set(indices).difference(direct))
         async with asyncio.TaskGroup() as group:
-            for _ in range(min(SIDE_BY_SIDE, len(indices) - len(direct))):
-                group.create_task(self._follow(ledger, prepared, others, begin_until))
+            for _ in range(min(self.side_by_side, len(indices) - len(direct))):
+                group.create_task(self._follow(message, others))
 
-    async def _follow(self, ledger: Ledger, prepared: Prepared, left: Iterator[int], begin_until: float) -> None:
+    async def _follow(self, message: "_Message", left: Iterator[int]) -> None:
         """Run one trial after another, of those that are left."""
+        work = await asyncio.to_thread(self._claim_next, message, left)
+        while work is not None:
+            work = await self._see_to(message, work, left)
+
+    def _claim_next(self, message: "_Message", left: Iterator[int]) -> "_Work | None":
+        """Claim the first of those that are left which is ours to run; what comes too late goes back."""
         for index in left:
-            await self._trial(ledger, prepared, index, too_late=time.monotonic() > begin_until)
+            try:
+                if time.monotonic() > message.begin_until or self.stopping():
+                    message.ledger.give_back([index])
+                elif (work := self._claim(message, index)) is not None:
+                    return work
+            except InfrastructureError as error:  # its hand-out runs out, and it is handed out again
+                _left_alone(message, index, error)
+        return None
 
-    async def _trial(self, ledger: Ledger, prepared: Prepared, index: int, *, too_late: bool) -> None:
-        try:
-            if too_late or self.stopping():
-                await asyncio.to_thread(ledger.give_back, [index])
-            else:
-                await self._claimed(ledger, prepared, index)
-        except InfrastructureError as error:
-            # Its lease, or its hand-out, runs out, and the trial is run again.
-            log.warning("trial %d of run %s is left where it is: %s", index, ledger.run, error.message)
+    def _claim(self, message: "_Message", index: int) -> "_Work | None":
+        token, plan = uuid.uuid4().hex[:12], message.prepared.plan
+        trial = plan.trial(index)
+        claim = message.ledger.claim(index, token, self._lease_s, terms_of(plan, trial, self.station.limits))
+        return _Work(trial, claim.attempt, token) if claim.status == "ok" else None
 
-    async def _claimed(self, ledger: Ledger, prepared: Prepared, index: int) -> None:
-        token = uuid.uuid4().hex[:12]
-        trial = prepared.plan.trial(index)
-        terms = terms_of(prepared.plan, trial, self.station.limits)
-        claim = await asyncio.to_thread(ledger.claim, index, token, self._lease_s, terms)
-        if claim.status != "ok":
-            return
-        work = _Work(trial, claim.attempt, token)
-        attempt = asyncio.create_task(self._attempt(prepared, work))
-        keeper = asyncio.create_task(self._keep_lease(ledger, work, attempt))
+    async def _see_to(self, message: "_Message", work: "_Work", left: Iterator[int]) -> "_Work | None":
+        """Run a claimed trial to its commit; the next one, claimed in the same turn."""
+        attempt = asyncio.create_task(self._attempt(message.prepared, work))
+        keeping = asyncio.get_running_loop().call_later(
+            self._lease_s / 3, self._start_keeping, message.ledger, work, attempt
+        )
         try:
-            await self._commit(ledger, prepared, await attempt)
+            trace = await attempt
+            # In one go: each change of threads in a busy process costs a tenth of what a whole trial does.
+            return await asyncio.to_thread(self._commit_and_claim_next, message, trace, left)
+        except (StoreUnavailable, BrokerUnavailable):
+            await self._commit_patiently(message, trace)
         finally:
-            keeper.cancel()
+            keeping.cancel()
+            if work.keeper is not None:
+                work.keeper.cancel()
+        return await asyncio.to_thread(self._claim_next, message, left)
+
+    def _start_keeping(self, ledger: Ledger, work: "_Work", attempt: "asyncio.Task[Trace]") -> None:
+        work.keeper = asyncio.create_task(self._keep_lease(ledger, work, attempt))
 
     async def _attempt(self, prepared: Prepared, work: "_Work") -> Trace:
         trial, number = work.trial, work.number
@@ -118,19 +134,20 @@ class Shift:
                 duration_s=0.0,
             )
 
-    async def _commit(self, ledger: Ledger, prepared: Prepared, trace: Trace) -> None:
+    def _commit_and_claim_next(self, message: "_Message", trace: Trace, left: Iterator[int]) -> "_Work | None":
+        kept = keep_now(self.station.store, self._clean(message.prepared, trace))
+        commit_now(message.ledger, message.prepared.plan, self.grade(message.prepared, kept))
+        return self._claim_next(message, left)
+
+    async def _commit_patiently(self, message: "_Message", trace: Trace) -> None:
+        prepared = message.prepared
         try:
-            # In one go: each change of threads in a busy process costs a tenth of what a whole trial does.
-            await asyncio.to_thread(self._commit_now, ledger, prepared, trace)
-        except (StoreUnavailable, BrokerUnavailable):
             clean = await asyncio.to_thread(self._clean, prepared, trace)
             kept = await keep(self.station.store, clean, patience_s=self.store_patience_s)
             result = await asyncio.to_thread(self.grade, prepared, kept)
-            await commit(ledger, prepared.plan, result, lease_s=self._lease_s)
-
-    def _commit_now(self, ledger: Ledger, prepared: Prepared, trace: Trace) -> None:
-        kept = keep_now(self.station.store, self._clean(prepared, trace))
-        commit_now(ledger, prepared.plan, self.grade(prepared, kept))
+            await commit(message.ledger, prepared.plan, result, lease_s=self._lease_s)
+        except InfrastructureError as error:  # its lease runs out, and the trial is run again
+            _left_alone(message, trace.trial.index, error)
 
     def _clean(self, prepared: Prepared, trace: Trace) -> Trace:
         """The trace as it may be kept: no cached answer counts, and no secret is in it."""
@@ -139,10 +156,9 @@ class Shift:
         return redacted(seen, suite.redact, self.station.secrets(suite))
 
     async def _keep_lease(self, ledger: Ledger, work: "_Work", attempt: "asyncio.Task[Trace]") -> None:
-        """Renew until cancelled; when the ledger says the lease is no longer ours, stop spending."""
+        """Renew, now and then until cancelled; when the ledger says the lease is no longer ours, stop spending."""
         loop, lease = asyncio.get_running_loop(), (work.trial.index, work.number, work.token, self._lease_s)
         while True:
-            await asyncio.sleep(self._lease_s / 3)
             try:
                 if not await loop.run_in_executor(self.renewing, ledger.renew, *lease):
                     log.warning("trial %d attempt %d: %s", work.trial.index, work.number, _STOPPED)
@@ -152,6 +168,20 @@ class Shift:
             except BrokerUnavailable:
                 # Out of touch is no verdict: go on, and commit when Redis is back; the fence decides then.
                 log.warning("cannot renew the lease of trial %d; going on", work.trial.index)
+            await asyncio.sleep(self._lease_s / 3)
+
+
+def _left_alone(message: "_Message", index: int, error: InfrastructureError) -> None:
+    log.warning("trial %d of run %s is left where it is: %s", index, message.ledger.run, error.message)
+
+
+@dataclass(frozen=True)
+class _Message:
+    """What the trials of one message have in common."""
+
+    ledger: Ledger
+    prepared: Prepared
+    begin_until: float  #: by time.monotonic(); what is not claimed by then goes back
 
 
 _STOPPED = "stopped: its run was cancelled, or another attempt took its place"
@@ -165,3 +195,4 @@ class _Work:
     number: int
     token: str
     stopped: str | None = None  #: why its attempt was cut short
+    keeper: "asyncio.Task[None] | None" = None  #: renews its lease, from the first third of it on

@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from cases.policies import SIMULATED_MODELS, Policy, load_agents, load_base, simulated_policy
+from cases.policies.offered import policies_of
 from evalfarm.contracts.base import digest
 from evalfarm.contracts.run import Isolation, Plan
 from evalfarm.contracts.suite import Plugin, Suite
-from evalfarm.errors import InfrastructureError, UsageError
+from evalfarm.errors import InfrastructureError
 from evalfarm.prices import Prices, load_prices
 from evalfarm.runstate import Limits, Throttle
 from evalfarm.settings import Settings
@@ -58,6 +58,7 @@ class Station:
         self._prepared: dict[str, Prepared] = {}
         self._servers: dict[tuple[str, str], PluginServer] = {}
         self._upstreams: dict[str, Upstream] = {}
+        self._idle: dict[str, list[Upstream]] = {}
         self._opening = asyncio.Lock()
         self.rooms = settings.home / "cells" / f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
 
@@ -167,8 +168,11 @@ class Station:
             containment=containment(self.codex, prepared.plan.isolation),
         )
 
-    async def upstream(self, prepared: Prepared, model: str) -> Upstream:
-        """Where requests for a model go. Raises ModelUnavailable without a key for a real one."""
+    async def upstream(self, prepared: Prepared, model: str, stack: AsyncExitStack) -> Upstream:
+        """Where requests for a model go, on a connection of one's own until `stack` closes.
+
+        Raises ModelUnavailable without a key for a real one.
+        """
         name = f"simulated/{prepared.key}" if is_simulated(model) else "provider"
         async with self._opening:
             if name not in self._upstreams:
@@ -177,7 +181,11 @@ class Station:
                     if is_simulated(model)
                     else await provider(self.settings, self._stack)
                 )
-            return replace(self._upstreams[name], gate=Gate(model, self.throttle))
+                self._idle[name] = [self._upstreams[name]]
+            idle = self._idle[name]
+            lent = idle.pop() if idle else await self._upstreams[name].another(self._stack)
+        stack.callback(idle.append, lent)
+        return replace(lent, gate=Gate(model, self.throttle))
 
     def template(self, prepared: Prepared, variant: str) -> Path:
         """The prepared Codex home for a variant's plugin. Blocks while it is built."""
@@ -210,18 +218,6 @@ def plugin_source(suite: Suite, variant: str, folder: Path) -> Path | None:
     return folder / path if path else None
 
 
-def policies_of(suite: Suite, folder: Path) -> dict[str, Policy]:
-    """Every simulated model's policy on a suite, its own agents included. Raises UsageError when it brings none."""
-    if suite.simulation is None:
-        raise UsageError(
-            f"suite {suite.suite!r} says nothing of how a simulated model behaves on it",
-            "add `simulation:` to the suite (docs/guides/your-plugin.md), or run a real model",
-        )
-    base = load_base(suite.simulation, folder)
-    own = load_agents(suite.simulation, folder)
-    return own | {name: simulated_policy(name, base) for name in SIMULATED_MODELS}
-
-
 def sweep(cells: Path) -> None:
     """Remove the rooms of worker processes that no longer live, which is to say that hold no lock on them.
 
@@ -236,4 +232,4 @@ def sweep(cells: Path) -> None:
             shutil.rmtree(lock.parent, ignore_errors=True)
 
 
-__all__ = ["Plugin", "Prepared", "Station", "plugin_source", "policies_of", "sweep"]
+__all__ = ["Plugin", "Prepared", "Station", "plugin_source", "sweep"]

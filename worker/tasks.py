@@ -2,6 +2,7 @@
 
 import asyncio
 import ctypes
+import logging
 import mmap
 import os
 import signal
@@ -11,12 +12,20 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from celery.concurrency.prefork import TaskPool
 from celery.signals import worker_process_init, worker_process_shutdown, worker_ready, worker_shutting_down
+from celery.worker.consumer import Consumer
+from kombu.asynchronous import get_event_loop
 
 from evalfarm.broker import RUN_TRIALS, App
 from worker.shift import Shift
 
+log = logging.getLogger(__name__)
+
 _PR_SET_PDEATHSIG = 1
+
+#: Seconds that a process has to end its servers and close its connections. Then the kernel ends it, and they with it.
+_CLEARING_UP_S = 20
 
 OpenShift = Callable[[Callable[[], bool]], Awaitable[Shift]]
 """Makes a process's shift; handed in is what says whether the worker takes no more trials."""
@@ -37,17 +46,75 @@ class _Process:
         await self.shift.run(run, indices)
 
     def close(self) -> None:
+        # A process that ran out of memory can start no thread, and waits for the one that was to end the others.
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(_CLEARING_UP_S)
         if self.shift is not None:
             self.runner.run(self.shift.station.close())
         self.runner.close()
+
+
+class Taker(Consumer):  # type: ignore[misc]  # Celery has no types
+    """Takes messages as Celery does, and drops one that is none instead of ending the worker over it."""
+
+    #: What Celery and kombu raise, among them, over bytes that are no JSON, JSON that is no envelope, and a body that
+    #: is no base64. Of the first two nothing is left: they are off the queue, and the connection is made anew.
+    UNREADABLE = (TypeError, ValueError, KeyError, AttributeError)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.channel_errors: tuple[type[Exception], ...] = (*self.conninfo.channel_errors, *self.UNREADABLE)
+
+    def create_task_handler(self, *args: Any, **kwargs: Any) -> Callable[[Any], None]:
+        """Celery's own, behind a catch."""
+        handle = super().create_task_handler(*args, **kwargs)
+
+        def handle_or_drop(message: Any) -> None:
+            try:
+                handle(message)
+            except self.UNREADABLE as error:
+                log.warning("dropped a message that cannot be read: %r", error)
+                message.reject()  # or it would be restored to the queue, to be met again
+
+        return handle_or_drop
+
+
+class Pool(TaskPool):  # type: ignore[misc]  # Celery has no types
+    """Celery's prefork pool, stopped without half a second of waiting where nothing is at work."""
+
+    _pool: Any
+
+    def on_stop(self) -> None:
+        """Let the processes end."""
+        if self._pool is None or self._pool._cache:  # what is at work needs Celery's timers: its time limit is one
+            super().on_stop()
+        else:
+            self._pool.close()
+            self._pool.join()
+            self._pool = None
+
+
+class Waker:
+    """Has Celery's loop see at once that it is to stop; by itself it looks after its next timer, a second at most."""
+
+    def __init__(self) -> None:
+        self._reads, self._writes = os.pipe()
+
+    def listen(self) -> None:
+        """Called where the loop runs."""
+        if (loop := get_event_loop()) is not None:
+            loop.add_reader(self._reads, lambda: None)  # type: ignore[no-untyped-call]
+
+    def wake(self) -> None:
+        """May be called by a signal's handler."""
+        os.write(self._writes, b".")
 
 
 def register(app: App, open_shift: OpenShift, on_ready: Callable[[], None]) -> None:
     """Give the app its task. `open_shift` is called once in each worker process, in its event loop;
     `on_ready` once in the main process, when it takes messages.
     """
-    process: list[_Process] = []
-    main_process = os.getpid()
+    process, main_process, waker = list[_Process](), os.getpid(), Waker()
     # Shared with the processes that are forked: a message of many trials must not keep a worker that was told to stop.
     told_to_stop = mmap.mmap(-1, 1)
 
@@ -61,12 +128,20 @@ def register(app: App, open_shift: OpenShift, on_ready: Callable[[], None]) -> N
     def end(**_: Any) -> None:
         for known in process:
             known.close()
+        if told_to_stop[0]:
+            os._exit(0)  # all that it did is told; billiard would sleep a second here, in which the farm waits for it
 
     def stop(**_: Any) -> None:
         told_to_stop[0] = 1
+        waker.wake()
 
+    def ready(**_: Any) -> None:
+        waker.listen()
+        on_ready()
+
+    app.conf.update(worker_consumer=Taker, worker_pool=Pool)
     worker_shutting_down.connect(stop, weak=False)
-    worker_ready.connect(lambda **_: on_ready(), weak=False)
+    worker_ready.connect(ready, weak=False)
     worker_process_init.connect(start, weak=False)
     worker_process_shutdown.connect(end, weak=False)
 

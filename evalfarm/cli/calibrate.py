@@ -10,20 +10,23 @@ from pathlib import Path
 import click
 from pydantic import TypeAdapter
 
+from cases.answer_functions import load_functions
 from cases.labels import Labels, read_labels_file, suite_beside
-from cases.loader import LoadedSuite, load_suite
+from cases.loader import LoadedSuite, file_digests, load_suite
 from cases.policies import is_simulated
 from evalfarm.analysis.judgement.calibration import About, between_judges
 from evalfarm.analysis.judgement.calibration import calibrate as figures
 from evalfarm.analysis.judgement.corrected import corrected_rates
+from evalfarm.analysis.judgement.disagreements import RULES as RULES_LABEL
 from evalfarm.analysis.judgement.judge_faults import name_faults
 from evalfarm.analysis.judgement.targets import Judged, Target, pairs_of, targets
 from evalfarm.cli.comparisons import show
-from evalfarm.cli.judges import JudgeDoor, check_judges, open_door
-from evalfarm.cli.results import run_of
+from evalfarm.cli.judge_door import JudgeDoor, open_door
+from evalfarm.cli.judges import check_judges
+from evalfarm.cli.stored import run_of
 from evalfarm.contracts.base import digest_bytes
 from evalfarm.contracts.calibration import Calibration, LabelsUse, Uses
-from evalfarm.contracts.judging import JudgeIdentity, Opinion, PairOpinion
+from evalfarm.contracts.judging import JUDGE, JudgeIdentity, Opinion, PairOpinion
 from evalfarm.errors import ExitCode
 from evalfarm.judgings import Judgings, new_id
 from evalfarm.reports.judging.calibration import report
@@ -32,6 +35,7 @@ from evalfarm.store import Store
 from graders.judge.ask import Heard, Judge, judge_answer, judge_pair
 from graders.judge.exhibits import labelled_exhibit, rubric_of, rubrics_of
 from graders.judge.prompt import identity
+from graders.labelled import RULES, opinion_of_rules, rules_identity
 
 
 @dataclass(frozen=True)
@@ -80,32 +84,42 @@ def calibrate(
 ) -> int:
     """Measure a judge against labelled answers, and name its faults.
 
-    JUDGE is a model; several are held against each other too. The judge sees request, evidence, criteria and answer,
-    and never a label. Ends with 0 where no fault was found, and with 1 where one was. Every use of the labels is
-    recorded in the store.
+    JUDGE is a model, or the word rules for the suite's own facts; several are held against each other too. The judge
+    sees request, evidence, criteria and answer, and never a label. Ends with 0 where no fault was found, and with 1
+    where one was. Every use of the labels is recorded in the store.
     """
     settings = load_settings()
     loaded = load_suite(suite or suite_beside(labels_file))
     labels = read_labels_file(labels_file, loaded.suite)
     models = tuple(dict.fromkeys(judges))
-    check_judges(settings, loaded.suite, models)
+    check_judges(settings, loaded.suite, [model for model in models if model != RULES])
     store = Store(settings.store_url)
     decisions = Judgings(store.objects).adjudications(loaded.suite.suite)
     categories = {case.id: case.category or "(none)" for case in loaded.suite.cases}
     shown = [(answer, labelled_exhibit(loaded.suite, answer)) for answer in labels.answers]
     wanted = targets(shown, categories, decisions)
     corrected = [run_of(store, name) for name in runs]
-    held = asyncio.run(_ask(settings, loaded, models, wanted, repeats, pairs))
+    held = _held(settings, loaded, models, wanted, repeats, pairs)
     found = []
     for model in models:
         alone = _calibration(store, loaded, labels, model, held[model])
         others = [between_judges(held[model].judged, held[one].judged, one) for one in models if one != model]
-        rates = [rate for run in corrected for rate in corrected_rates(run, store.results(run), alone.overall)]
+        grader = RULES_LABEL if model == RULES else JUDGE
+        rates = [rate for run in corrected for rate in corrected_rates(run, store.results(run), alone.overall, grader)]
         whole = alone.model_copy(update={"other_judges": tuple(others), "corrected": tuple(rates)})
         found.append(name_faults(whole))
         Judgings(store.objects).put_calibration(found[-1])
     show(found, TypeAdapter(list[Calibration]), report, form)
     return int(ExitCode.REGRESSED if any(one.findings for one in found) else ExitCode.OK)
+
+
+def _held(
+    settings: Settings, loaded: LoadedSuite, models: Sequence[str], wanted: Sequence[Target], repeats: int, pairs: int
+) -> dict[str, _Held]:
+    """What each judge says of every answer; the rules are neither asked again nor about pairs."""
+    asked = [model for model in models if model != RULES]
+    held = asyncio.run(_ask(settings, loaded, asked, wanted, repeats, pairs)) if asked else {}
+    return held | {RULES: _by_rules(loaded, wanted)} if RULES in models else held
 
 
 async def _ask(
@@ -115,6 +129,12 @@ async def _ask(
         door = await open_door(settings, loaded.suite, loaded.folder, models, stack, None)
         room = asyncio.Semaphore(loaded.suite.judging.concurrency)
         return {model: await _hold(_Asking(loaded, door, model, room), wanted, repeats, pairs) for model in models}
+
+
+def _by_rules(loaded: LoadedSuite, wanted: Sequence[Target]) -> _Held:
+    functions = load_functions(loaded.suite, loaded.folder)
+    told = (opinion_of_rules(loaded.suite, target.answer, target.exhibit, functions) for target in wanted)
+    return _Held(tuple(Judged(target, (opinion,)) for target, opinion in zip(wanted, told, strict=True)), ())
 
 
 @dataclass(frozen=True)
@@ -154,7 +174,7 @@ async def _hold(asking: _Asking, wanted: Sequence[Target], repeats: int, pairs: 
 
 def _calibration(store: Store, loaded: LoadedSuite, labels: Labels, model: str, held: _Held) -> Calibration:
     suite, at = loaded.suite, time.time()
-    judge = identity(model, rubrics_of(suite, {answer.case for answer in labels.answers}))
+    judge = _identity(loaded, labels, model)
     about = About(
         id=new_id(at),
         at=at,
@@ -167,6 +187,12 @@ def _calibration(store: Store, loaded: LoadedSuite, labels: Labels, model: str, 
         uses=_note_use(store, labels, judge, at),
     )
     return figures(about, held.judged, [pair for pair, _ in held.pairs], held.costs, held.requests)
+
+
+def _identity(loaded: LoadedSuite, labels: Labels, model: str) -> JudgeIdentity:
+    if model == RULES:
+        return rules_identity(loaded.suite, file_digests(loaded).get(loaded.suite.answer_functions or "", ""))
+    return identity(model, rubrics_of(loaded.suite, {answer.case for answer in labels.answers}))
 
 
 def _note_use(store: Store, labels: Labels, judge: JudgeIdentity, at: float) -> Uses:

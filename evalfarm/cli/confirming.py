@@ -8,9 +8,10 @@ from pathlib import Path
 
 from cases.loader import SUITE_FILE, LoadedSuite, load_suite
 from evalfarm.analysis.judgement.notes import ArmNote
-from evalfarm.cli.runs import look, see_through
-from evalfarm.cli.standing import Farm, default_workers, new_run_id
-from evalfarm.contracts.run import Manifest, Plan
+from evalfarm.cli.looking import check_models, look
+from evalfarm.cli.runs import see_through
+from evalfarm.cli.standing import Farm, default_workers, free_run_id, local_workers
+from evalfarm.contracts.run import Manifest, Plan, QueueName
 from evalfarm.contracts.verdict import RunSummary
 from evalfarm.store import Store
 from scheduler.planner import manifest_of
@@ -36,8 +37,12 @@ def confirm(farm: Farm, run: str, arms: Sequence[ArmNote], repeats: int) -> RunS
     Raises as `evalfarm run` does where the plan cannot run here.
     """
     begun = confirm_of(farm.store, run)
-    manifest = _open(farm, farm.store.get_plan(run), arms, repeats) if begun is None else begun
-    return see_through(farm, manifest, default_workers(farm.settings))
+    if begun is None:
+        suite = farm.store.get_plan(run).suite.suite
+        begun = open_confirm(farm, run, arms, repeats, name=free_run_id(f"{suite}-confirm", time.time(), farm.store))
+    slots = min(default_workers(farm.settings), begun.planned)
+    with local_workers(farm.settings, begun.run, slots) as crew:
+        return see_through(farm, begun, crew)
 
 
 def confirm_plan(plan: Plan, arms: Sequence[ArmNote], repeats: int) -> Plan:
@@ -53,15 +58,18 @@ def confirm_plan(plan: Plan, arms: Sequence[ArmNote], repeats: int) -> Plan:
     )
 
 
-def _open(farm: Farm, plan: Plan, arms: Sequence[ArmNote], repeats: int) -> Manifest:
-    again = confirm_plan(plan, arms, repeats)
+def open_confirm(
+    farm: Farm, run: str, arms: Sequence[ArmNote], repeats: int, *, name: str, queue: QueueName = "interactive"
+) -> Manifest:
+    """Open the confirm run of a run under a name, for whoever tends runs. Raises as `confirm`."""
+    plan = farm.store.get_plan(run)
+    again = confirm_plan(plan, arms, repeats).model_copy(update={"run": name})
     with tempfile.TemporaryDirectory(dir=farm.settings.home) as folder:
-        measured = look(_laid_out(farm.store, plan, Path(folder)), again, farm.settings)
-    now = time.time()
-    name = new_run_id(f"{plan.suite.suite}-confirm", now, frozenset(known.run for known in farm.store.runs()))
-    again = again.model_copy(update={"run": name})
-    filters = farm.store.get_manifest(plan.run).filters
-    manifest = manifest_of(again, measured, created_at=now, label=label_of(plan.run), filters=filters)
+        loaded = _laid_out(farm.store, plan, Path(folder))
+        check_models(loaded, again, farm.settings)
+        measured = look(loaded, again, farm.settings, farm.aside)
+    filters = farm.store.get_manifest(run).filters
+    manifest = manifest_of(again, measured, created_at=time.time(), label=label_of(run), filters=filters, queue=queue)
     farm.scheduler().open_run(again, manifest, {})  # the files are in the store, since the run was opened
     return manifest
 

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from cases.loader import load_suite, shipped_suites
 from evalfarm.cli.connecting import open_redis
+from evalfarm.cli.looking import library_versions
 from evalfarm.cli.output import stdout_console
 from evalfarm.contracts.base import Contract
 from evalfarm.errors import EvalFarmError, ExitCode, InfrastructureError
@@ -20,7 +21,6 @@ from evalfarm.settings import Settings, load_settings, public_url
 from evalfarm.store import Store
 from worker.cell.cell import check_isolation
 from worker.cell.codex_runtime import codex_version, find_codex
-from worker.inspection import library_versions
 
 #: A run of a shipped suite keeps a few megabytes; below this a larger one may end half-way.
 _LEAST_FREE_BYTES = 500_000_000

@@ -1,6 +1,7 @@
 """`evalfarm gate`: whether a run held against the nights before it, or against a fixed bar."""
 
 import shlex
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +9,8 @@ from pathlib import Path
 import click
 from pydantic import TypeAdapter
 
-from evalfarm.analysis.judgement.gate import Gate, GateQuestion, GateVerdict, judge_run
+from evalfarm.analysis.judgement.gate import Gate, GateQuestion, judge_run
+from evalfarm.analysis.judgement.gate_record import gate_record
 from evalfarm.analysis.judgement.judge_faults import demand_calibrated
 from evalfarm.analysis.judgement.notes import Source
 from evalfarm.analysis.judgement.rule_file import rule_of_file, with_numbers
@@ -18,8 +20,10 @@ from evalfarm.cli.comparisons import show
 from evalfarm.cli.confirming import confirm, confirm_of
 from evalfarm.cli.sources import read_nights, read_source
 from evalfarm.cli.standing import open_farm
-from evalfarm.errors import ExitCode, UsageError
+from evalfarm.contracts.gate import GateVerdict
+from evalfarm.errors import ExitCode, StoreUnavailable, UsageError
 from evalfarm.judgings import Judgings
+from evalfarm.outcomes import Outcomes
 from evalfarm.reports.comparison.gate import report
 from evalfarm.settings import load_settings
 from evalfarm.store import Store
@@ -95,6 +99,8 @@ def gate(  # noqa: PLR0913, PLR0917 - one per option
     command = confirm_command(run.summary.run, asked, at_least, rule_file)
     if found.to_confirm and run.summary.manifest is not None:
         found = replace(found, confirm_with=command)
+    if run.summary.manifest is not None:
+        _keep(store, found)
     show(found, TypeAdapter(Gate), report, form)
     return int(_EXITS[found.verdict])
 
@@ -108,6 +114,14 @@ def confirm_command(
     words += [] if at_least is None else ["--at-least", f"{at_least:g}"]
     words += [] if rule_file is None else ["--rule", str(rule_file)]
     return shlex.join([*words, "--confirm"])
+
+
+def _keep(store: Store, found: Gate) -> None:
+    """Keep the verdict for those who watch. Who may only read the store has a verdict all the same."""
+    try:
+        Outcomes(store.objects).add_gate(gate_record(found, time.time()))
+    except StoreUnavailable as error:
+        click.echo(f"The verdict is not kept, so no alert will know of it: {error.message}", err=True)
 
 
 def _rule(rule_file: Path | None, numbers: Sequence[str]) -> NightlyRule:

@@ -2,7 +2,7 @@
 
 from contextlib import AsyncExitStack
 
-from evalfarm.cli.judges import JudgeDoor, open_door
+from evalfarm.cli.judge_door import JudgeDoor, open_door
 from evalfarm.contracts.run import Plan
 from evalfarm.runstate import connect
 from evalfarm.settings import Settings, environment

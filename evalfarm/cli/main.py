@@ -38,6 +38,13 @@ _COMMANDS = {
     "doctor": "evalfarm.cli.doctor",
     "worker": "evalfarm.cli.working",
     "scheduler": "evalfarm.cli.tending",
+    "schedule": "evalfarm.cli.schedule",
+    "beat": "evalfarm.cli.beat",
+    "up": "evalfarm.cli.up",
+    "prune": "evalfarm.cli.prune",
+    "exporter": "evalfarm.cli.exporter",
+    "web": "evalfarm.cli.web",
+    "token": "evalfarm.cli.token",
 }
 
 _EPILOG = """\b
@@ -97,10 +104,17 @@ _SUMMARIES = {
     "import": "Bring conversations from elsewhere, to be measured as a run's.",
     "analyze": "Print the report of results from elsewhere.",
     "calibrate": "Measure a judge against labelled answers, and name its faults.",
-    "adjudicate": "Go through the answers of a run on which labels disagree.",
+    "adjudicate": "Go through the answers of a run on which labels disagree, or that were drawn at random.",
     "doctor": "Check what is installed, what is reachable and which isolation works here.",
     "worker": "Run trials from the queue until stopped.",
     "scheduler": "Tend every open run until stopped: feed, reap, archive, seal.",
+    "schedule": "List the schedules of evalfarm.toml, show when they are due next, or run one now.",
+    "prune": "List the runs that are old enough to be let go; with --delete, delete them for good.",
+    "up": "Run a whole farm on this machine until stopped: broker, scheduler, beat, workers, exporter, web.",
+    "beat": "Run schedules when they are due, until stopped: start, judge, confirm, tell.",
+    "exporter": "Show Prometheus the farm, at /metrics, until stopped.",
+    "web": "Serve the console and the exports until stopped.",
+    "token": "Make or revoke the tokens that `evalfarm web` asks for.",
 }
 
 

@@ -4,8 +4,8 @@ import json
 
 import click
 
-from evalfarm.cli.results import run_of
 from evalfarm.cli.standing import open_farm
+from evalfarm.cli.stored import run_of
 from evalfarm.errors import UsageError
 from evalfarm.runstate import Ledger
 from evalfarm.settings import load_settings

@@ -1,4 +1,4 @@
-"""What commands print: progress to standard error, the report to standard output, the page to a file."""
+"""What commands print: progress to standard error, the report to standard output."""
 
 import json
 import sys
@@ -13,11 +13,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from evalfarm.contracts.run import Manifest
 from evalfarm.contracts.verdict import RunSummary
 from evalfarm.errors import EvalFarmError
-from evalfarm.reports.run import markdown, page, terminal
+from evalfarm.reports.run import terminal
 from evalfarm.runstate import Progress as Seen
 
 #: The width that reports are drawn for where standard output is no terminal.
 _PIPE_WIDTH = 100
+
+
+#: The name of a report's page in its folder.
+PAGE = "report.html"
 
 
 class Progressing:
@@ -82,23 +86,22 @@ class Progressing:
         self._console.print(text, highlight=False, soft_wrap=True)
 
 
-def write_report(summary: RunSummary, home: Path, *, as_json: bool) -> Path:
-    """Print the report (or the JSON document), write JSON, Markdown and HTML under the home; return the page's path."""
-    folder = home / "reports" / summary.run
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "summary.json").write_text(as_document(summary), encoding="utf-8")
-    (folder / "report.md").write_text(markdown.render(summary), encoding="utf-8")
-    (folder / "report.html").write_text(page.render(summary), encoding="utf-8")
+def print_report(summary: RunSummary, *, as_json: bool) -> None:
+    """The report for a terminal, or the summary as one document."""
     if as_json:
         click.echo(as_document(summary), nl=False)
     else:
         terminal.render(summary, console=stdout_console())
-    return folder / "report.html"
 
 
 def as_document(summary: RunSummary) -> str:
     """The summary as the one JSON document of docs/reference/run-summary.schema.json."""
     return json.dumps(summary.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
+
+
+def report_folder(home: Path, run: str) -> Path:
+    """Where a run's report is kept in files."""
+    return home / "reports" / run
 
 
 def stdout_console() -> Console:

@@ -1,44 +1,23 @@
-"""The options of `evalfarm run` about money, and what `--dry-run` prints: cost, time, what the plan can tell apart."""
+"""The options of `evalfarm run` about money."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, Literal
+from importlib import import_module
+from typing import Any
 
 import click
-from pydantic import TypeAdapter
 
-from evalfarm.analysis.judgement.plans import Power, plan_power, run_power
-from evalfarm.analysis.statistics.comparisons import MARGIN
-from evalfarm.cli.comparisons import show
-from evalfarm.cli.results import run_of, summary_of
+from evalfarm.cli.stored import run_of, summary_of
 from evalfarm.contracts.budget import Budget
-from evalfarm.contracts.run import NO_MODEL, Plan
+from evalfarm.contracts.run import Plan
 from evalfarm.contracts.verdict import RunSummary
 from evalfarm.errors import UsageError
 from evalfarm.prices import load_prices
-from evalfarm.reports.comparison.blocks import Block, Said
-from evalfarm.reports.comparison.planning import power_report
-from evalfarm.reports.numbers import cost, plural
-from evalfarm.reports.table import Table
 from evalfarm.runstate import load_limits
 from evalfarm.settings import Settings
 from evalfarm.store import Store
-from scheduler.estimate import ArmEstimate, Estimate, budget_of, estimate
-
-
-@dataclass(frozen=True, slots=True)
-class DryRun:
-    """The one document of `evalfarm run --dry-run`."""
-
-    suite: str
-    cases: int
-    repeats: int
-    like: str | None  #: the earlier run that it is estimated by
-    estimate: Estimate
-    budget: Budget | None
-    power: Power
-    schema_version: Literal[1] = 1
+from scheduler.estimate import Estimate, budget_of, estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,20 +36,11 @@ class Spending:
 
     def show(self, plan: Plan, settings: Settings, slots: int, *, as_json: bool) -> None:
         """Print what a plan comes to; nothing is started, and nothing is stored."""
-        cases, earlier = len(plan.cases), self._earlier(settings)
+        earlier = self._earlier(settings)
         told = self._estimate(plan, settings, slots, earlier)
-        found = DryRun(
-            suite=plan.suite.suite,
-            cases=cases,
-            repeats=plan.repeats,
-            like=None if earlier is None else earlier.run,
-            estimate=told,
-            budget=None if self.max_cost_usd is None else budget_of(told, self.max_cost_usd),
-            power=plan_power(plan.suite.suite, cases, plan.repeats, MARGIN)
-            if earlier is None
-            else run_power(earlier, plan.repeats, MARGIN),
-        )
-        show(found, TypeAdapter(DryRun), dry_run_report, "json" if as_json else None)
+        budget = None if self.max_cost_usd is None else budget_of(told, self.max_cost_usd)
+        # Imported when asked for: what a plan can tell apart is reckoned with half a second of statistics.
+        import_module("evalfarm.cli.dry_run").show_dry_run(plan, told, budget, earlier, as_json=as_json)
 
     def _earlier(self, settings: Settings) -> RunSummary | None:
         if self.like is None:
@@ -96,59 +66,3 @@ def spending_options(command: Callable[..., int]) -> Callable[..., int]:
         return command(spending=Spending(max_cost, dry_run, like), **said)
 
     return with_spending
-
-
-def dry_run_report(found: DryRun) -> list[Block]:
-    """Trials, cost and time first, arm by arm; then what the plan can and cannot resolve."""
-    told = found.estimate
-    return [
-        Said(
-            f"Dry run of {found.suite}: {plural(told.trials, 'trial')} = {plural(found.cases, 'case')} × "
-            f"{plural(len(told.arms), 'arm')} × {plural(found.repeats, 'repeat')}. Nothing was started.",
-            finding=True,
-        ),
-        Said(
-            f"It may cost {_usd(told.usd)} and take {_time(told.seconds)} on {plural(told.slots, 'slot')}.",
-            finding=True,
-        ),
-        *(Said(line) for line in _bases(found)),
-        Table(
-            "Arms",
-            ("model", "harness", "variant", "trials", "cost\na trial", "cost", "seconds\na trial", "known by"),
-            tuple(_row(one) for one in told.arms),
-        ),
-        *power_report(found.power),
-    ]
-
-
-def _row(one: ArmEstimate) -> tuple[str, ...]:
-    arm = one.arm
-    model = "" if arm.model == NO_MODEL else arm.model
-    figures = (f"{one.trials:,}", cost(one.trial_usd), cost(one.usd), f"{one.trial_s:.2g}", one.basis)
-    return (model, arm.harness, arm.variant, *figures)
-
-
-def _bases(found: DryRun) -> Iterator[str]:
-    guessed = [one for one in found.estimate.arms if one.basis == "guessed"]
-    if len(guessed) < len(found.estimate.arms):
-        yield f"Measured: cost and time of a trial as in run {found.like}, over all its attempts."
-    if guessed:
-        yield (
-            "Guessed: prices × the tokens that a turn takes as a rule, and nothing out of a cache; "
-            "--like RUN takes what a run of your own took."
-        )
-    if found.budget is not None:
-        yield f"The budget ends it at {found.budget.max_cost_usd:g} USD; what is left is then not run."
-    if any(one.usd is None for one in found.estimate.arms):
-        yield "A price is not known: name a table of your own in EVALFARM_PRICES."
-
-
-def _usd(usd: float | None) -> str:
-    return "an amount that is not known" if usd is None else f"about {cost(usd)}"
-
-
-def _time(seconds: float) -> str:
-    if seconds < 90:
-        return f"about {max(1, round(seconds))} s"
-    minutes = seconds / 60
-    return f"about {minutes:.0f} minutes" if minutes < 90 else f"about {minutes / 60:.1f} hours"

@@ -6,8 +6,9 @@ import click
 
 from cases.answer_functions import AnswerFunction
 from evalfarm.analysis.summary.aggregate import summarize
-from evalfarm.cli.output import write_report
-from evalfarm.cli.results import run_of, stored_functions, summary_of
+from evalfarm.cli.output import print_report
+from evalfarm.cli.reporting import write_files
+from evalfarm.cli.stored import run_of, stored_functions, summary_of
 from evalfarm.contracts.judging import JUDGE
 from evalfarm.contracts.run import Plan
 from evalfarm.contracts.verdict import Result
@@ -38,7 +39,8 @@ def regrade(run_id: str, as_json: bool) -> None:
     manifest = store.get_manifest(name)
     manifest = manifest.model_copy(update={"digests": {**manifest.digests, "grader": grader_digest()}})
     summary = summarize(manifest, plan, new, attempts=before.attempts, finished=before.finished)
-    write_report(summary, settings.home / "regraded", as_json=as_json)
+    write_files(summary, settings.home / "regraded")
+    print_report(summary, as_json=as_json)
     if not as_json:
         click.echo("\n" + "\n".join(side_by_side(old, new)))
 

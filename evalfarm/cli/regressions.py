@@ -9,7 +9,8 @@ from cases.loader import LoadedSuite, load_suite
 from cases.lock import lock_path, renewed
 from cases.regressions import add_regression, regressions_path
 from evalfarm import __version__
-from evalfarm.cli.results import run_of, stored_functions, trial_of
+from evalfarm.cli.results import trial_of
+from evalfarm.cli.stored import run_of, stored_functions
 from evalfarm.contracts.regression import Provenance, Regression
 from evalfarm.contracts.run import Trace
 from evalfarm.contracts.suite import Case

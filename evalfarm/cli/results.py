@@ -2,18 +2,14 @@
 
 import json
 import time
-from contextlib import suppress
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import click
 from rich.table import Table
 
-from cases.answer_functions import AnswerFunction, load_functions
 from evalfarm.cli import options
 from evalfarm.cli.output import stdout_console
-from evalfarm.contracts.run import Plan, Trace
-from evalfarm.contracts.verdict import RunSummary
+from evalfarm.cli.stored import run_of, stored_functions, summary_of
+from evalfarm.contracts.run import Trace
 from evalfarm.errors import UnknownName, UsageError
 from evalfarm.reports.run.trace_view import render_trace
 from evalfarm.settings import Settings, load_settings
@@ -73,33 +69,6 @@ def runs(as_json: bool) -> None:
     stdout_console().print(table)
 
 
-def run_of(store: Store, name: str) -> str:
-    """The run that a run id or a label stands for. Raises UnknownName."""
-    manifests = store.runs()
-    for manifest in manifests:
-        if name == manifest.run:
-            return name
-    for manifest in manifests:
-        if name == manifest.label:
-            return manifest.run
-    with suppress(UnknownName):
-        return store.get_manifest(name).run  # refused, as one that another version of evalfarm made
-    known = ", ".join(manifest.run for manifest in manifests[:5])
-    raise UnknownName(
-        f"there is no run {name!r} in {store.url}", f"the newest runs: {known}" if known else "there are no runs yet"
-    )
-
-
-def summary_of(store: Store, run_name: str) -> RunSummary:
-    """The summary of a finished run. Raises UsageError while it is not finished."""
-    summary = store.get_summary(run_name)
-    if summary is None:
-        raise UsageError(
-            f"run {run_name!r} is not finished, so it has no report", f"go on with it: evalfarm resume {run_name}"
-        )
-    return summary
-
-
 def trial_of(store: Store, name: str) -> Trace:
     """The trace of RUN/TRIAL, its last attempt, or of RUN/TRIAL/ATTEMPT. Raises UsageError, UnknownName."""
     run_name, index, attempt = _place(store, name)
@@ -110,18 +79,6 @@ def trial_of(store: Store, name: str) -> Trace:
             f"run {run_name!r} holds no trace of trial {index}" + (f", attempt {attempt}" if attempt else ""), known
         )
     return store.get_trace(run_name, index, attempt or attempts[-1])
-
-
-def stored_functions(store: Store, plan: Plan) -> dict[str, AnswerFunction]:
-    """The answer functions of a run's suite, from the bytes that the run stored."""
-    name = plan.suite.answer_functions
-    if name is None:
-        return {}
-    with TemporaryDirectory() as folder:
-        target = Path(folder, name)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(store.get_blob(plan.files[name]))
-        return load_functions(plan.suite, Path(folder))
 
 
 def _store() -> tuple[Settings, Store]:

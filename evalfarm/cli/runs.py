@@ -1,35 +1,38 @@
 """`evalfarm run` and `evalfarm resume`."""
 
 import time
-from collections.abc import Sequence
-from functools import partial
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
 import click
 
 from cases.affected import affected_by as affected_by_change
 from cases.affected import harnesses_touched
-from cases.loader import LoadedSuite, check_script, check_tools, file_digests, load_suite, parse_filter, select_cases
-from cases.policies import SIMULATED_MODELS, is_simulated
-from evalfarm.cli.judges import check_judges
-from evalfarm.cli.output import Progressing, write_report
+from cases.loader import LoadedSuite, file_digests, load_suite, parse_filter, select_cases
+from evalfarm.cli.aside import Aside
+from evalfarm.cli.looking import check_models, look
+from evalfarm.cli.output import PAGE, Progressing, print_report, report_folder
 from evalfarm.cli.planning import Spending, spending_options
-from evalfarm.cli.results import run_of
-from evalfarm.cli.standing import Farm, default_workers, interruptible, local_workers, log_folder, new_run_id, open_farm
+from evalfarm.cli.standing import (
+    Crew,
+    Farm,
+    checked_store,
+    default_workers,
+    free_run_id,
+    interruptible,
+    local_workers,
+    log_folder,
+    open_farm,
+)
+from evalfarm.cli.stored import run_of
 from evalfarm.contracts.run import Isolation, Manifest, Plan, QueueName
 from evalfarm.contracts.verdict import RunSummary
-from evalfarm.errors import ExitCode, ModelUnavailable, UnknownName, UsageError
-from evalfarm.prices import load_prices
-from evalfarm.runstate import load_limits
-from evalfarm.settings import Settings, environment, load_settings
-from graders.grade import grader_digest
-from graders.judge.exhibits import rubrics_of
-from graders.judge.prompt import judging_digests
+from evalfarm.errors import ExitCode, UsageError
+from evalfarm.settings import Settings, load_settings
 from scheduler.planner import Axes, Measured, manifest_of, plan_run
-from worker.cell.cell import check_isolation
-from worker.cell.codex_runtime import codex_version, find_codex
-from worker.inspection import library_versions, list_servers
-from worker.station import policies_of
+from scheduler.sealing import SOON
+
+Describe = Callable[[Plan, Measured, float], Manifest]
+"""The manifest of a named plan by what was measured and the time at which it begins."""
 
 _workers_option = click.option(
     "--workers",
@@ -93,23 +96,42 @@ def run(  # noqa: PLR0913, PLR0917 - one per option
     tags = dict(parse_filter(text) for text in filters)
     told = tags | ({"affected-by": affected_by} if affected_by else {})
     axes = Axes(models, harnesses or harnesses_touched(affected_by), variants, repeats, seed, isolation, judges)
-    plan = _plan_of(loaded, axes, chosen_cases(loaded, tags, affected_by))
+    plan = plan_of(loaded, axes, chosen_cases(loaded, tags, affected_by))
     slots = default_workers(settings) if workers is None else workers
     if spending.dry_run:
         spending.show(plan, settings, slots, as_json=as_json)
         return int(ExitCode.OK)
     budget = spending.budget(plan, settings, slots)
-    named = partial(manifest_of, measured=look(loaded, plan, settings), label=label, filters=told, queue=queue)
-    with open_farm(settings) as farm:
-        now = time.time()
-        name = new_run_id(loaded.suite.suite, now, frozenset(known.run for known in farm.store.runs()))
-        plan = plan.model_copy(update={"run": name})
-        manifest = named(plan, created_at=now).model_copy(update={"budget": budget})
-        farm.scheduler().open_run(plan, manifest, loaded.files)
-        return _report(farm, manifest, slots, as_json=as_json)
+
+    def described(named: Plan, measured: Measured, at: float) -> Manifest:
+        manifest = manifest_of(named, measured, created_at=at, label=label, filters=told, queue=queue)
+        return manifest.model_copy(update={"budget": budget})
+
+    return _run(loaded, plan, settings, described, slots, as_json=as_json)
 
 
-def _plan_of(loaded: LoadedSuite, axes: Axes, cases: Sequence[str]) -> Plan:
+def _run(loaded: LoadedSuite, plan: Plan, settings: Settings, described: Describe, slots: int, *, as_json: bool) -> int:
+    """From a plan that is not named yet to its report; `described` makes its manifest."""
+    check_models(loaded, plan, settings)
+    log_folder(settings.home)
+    now = time.time()
+    plan = plan.model_copy(update={"run": free_run_id(loaded.suite.suite, now, checked_store(settings))})
+    with local_workers(settings, plan.run, min(slots, plan.size)) as crew, Aside(settings) as aside:
+        try:
+            measured = look(loaded, plan, settings, aside)
+        except BaseException:
+            crew.send_home()
+            raise
+        with open_farm(settings, aside) as farm:
+            manifest = described(plan, measured, now)
+            farm.scheduler().open_run(plan, manifest, loaded.files)
+            if plan.size > SOON:
+                aside.rest()  # it is not needed again before the end
+            return _report(farm, manifest, crew, as_json=as_json)
+
+
+def plan_of(loaded: LoadedSuite, axes: Axes, cases: Sequence[str]) -> Plan:
+    """The plan of a loaded suite; its run is not named yet. Raises as `scheduler.planner.plan_run`."""
     files, executables = file_digests(loaded), loaded.executables
     return plan_run(loaded.suite, axes, run="unnamed", cases=cases, files=files, executables=executables)
 
@@ -126,7 +148,9 @@ def resume(run_id: str, workers: int | None, as_json: bool) -> int:
     settings = load_settings()
     with open_farm(settings) as farm:
         manifest = farm.store.get_manifest(run_of(farm.store, run_id))
-        return _report(farm, manifest, default_workers(settings) if workers is None else workers, as_json=as_json)
+        slots = default_workers(settings) if workers is None else workers
+        with local_workers(settings, manifest.run, min(slots, manifest.planned)) as crew:
+            return _report(farm, manifest, crew, as_json=as_json)
 
 
 def chosen_cases(loaded: LoadedSuite, tags: dict[str, str], change: str | None) -> tuple[str, ...]:
@@ -144,15 +168,11 @@ def chosen_cases(loaded: LoadedSuite, tags: dict[str, str], change: str | None) 
     return both
 
 
-def see_through(farm: Farm, manifest: Manifest, workers: int) -> RunSummary | None:
+def see_through(farm: Farm, manifest: Manifest, crew: Crew) -> RunSummary | None:
     """The summary of an opened run once its last trial is closed; None: it was stopped, to be gone on with."""
     sealed = farm.store.get_summary(manifest.run)
     if sealed is None:
-        with (
-            interruptible(),
-            Progressing(manifest) as progressing,
-            local_workers(farm, manifest.run, min(workers, manifest.planned)) as crew,
-        ):
+        with interruptible(), Progressing(manifest) as progressing:
             tending = farm.scheduler(progressing.say)
             try:
                 sealed = tending.see_through(manifest.run, lambda seen: progressing.show(seen, crew.check()))
@@ -166,13 +186,14 @@ def see_through(farm: Farm, manifest: Manifest, workers: int) -> RunSummary | No
     return sealed
 
 
-def _report(farm: Farm, manifest: Manifest, workers: int, *, as_json: bool) -> int:
-    sealed = see_through(farm, manifest, workers)
+def _report(farm: Farm, manifest: Manifest, crew: Crew, *, as_json: bool) -> int:
+    sealed = see_through(farm, manifest, crew)
     if sealed is None:
         return int(ExitCode.INTERRUPTED)
-    page = write_report(sealed, farm.settings.home, as_json=as_json)
+    farm.aside.report(sealed.run)
+    print_report(sealed, as_json=as_json)
     if not as_json:
-        click.echo(f"\nPage: {page}")
+        click.echo(f"\nPage: {report_folder(farm.settings.home, sealed.run) / PAGE}")
     return exit_code_of(sealed)
 
 
@@ -181,52 +202,3 @@ def exit_code_of(summary: RunSummary) -> int:
     if summary.infra_failed or summary.not_run:
         return int(ExitCode.INFRASTRUCTURE)
     return int(ExitCode.INCONCLUSIVE if summary.inconclusive else ExitCode.OK)
-
-
-def look(loaded: LoadedSuite, plan: Plan, settings: Settings) -> Measured:
-    """Find out, before anything is started or stored, whether the plan can run here at all, and with which versions."""
-    suite = loaded.suite
-    load_limits(settings.limits)  # what is wrong with them is told now, not by each worker
-    models = sorted({arm.model for arm in plan.arms if arm.harness != "direct"})
-    for model in models:
-        _check_model(model, loaded, settings)
-    if any(is_simulated(model) for model in models):
-        check_script(loaded, plan.cases)
-    check_judges(settings, suite, plan.judges)
-    codex = find_codex(settings.codex_bin)
-    check_isolation(codex, plan.isolation)
-    versions = library_versions()
-    if any(arm.harness == "codex" for arm in plan.arms):
-        versions["codex"] = codex_version(codex)
-    variants = tuple(dict.fromkeys(arm.variant for arm in plan.arms))
-    log = _scratch_log(settings.home)
-    listings = list_servers(
-        suite, loaded.folder.absolute(), variants, log=log, codex=codex, isolation=plan.isolation, environ=environment()
-    )
-    for variant, listing in listings.items():
-        check_tools(loaded, variant, listing.tools)
-    digests = {f"tools/{variant}": listing.digest for variant, listing in listings.items()}
-    digests |= {"grader": grader_digest(), "prices": load_prices(settings.prices).digest}
-    if plan.judges:
-        digests |= judging_digests(plan.judges, rubrics_of(suite, plan.cases))
-    return Measured(versions, digests, simulated=any(is_simulated(model) for model in (*models, *plan.judges)))
-
-
-def _check_model(model: str, loaded: LoadedSuite, settings: Settings) -> None:
-    if is_simulated(model):
-        known = policies_of(loaded.suite, loaded.folder) if loaded.suite.simulation else SIMULATED_MODELS
-        if model not in known:
-            raise UnknownName(f"there is no simulated model {model!r}", f"the simulated models: {', '.join(known)}")
-        policies_of(loaded.suite, loaded.folder)
-    elif settings.openai_api_key is None:
-        raise ModelUnavailable(
-            f"model {model!r} is a real one, and OPENAI_API_KEY is not set",
-            "set OPENAI_API_KEY (and OPENAI_BASE_URL for another provider), or use a simulated model: "
-            + ", ".join(SIMULATED_MODELS),
-        )
-
-
-def _scratch_log(home: Path) -> Path:
-    log = log_folder(home) / "server-check.log"
-    log.write_text("", encoding="utf-8")
-    return log

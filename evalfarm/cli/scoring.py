@@ -9,7 +9,7 @@ from evalfarm.analysis.conversations.bundles import bundle_of
 from evalfarm.analysis.conversations.metrics import Subject
 from evalfarm.analysis.conversations.sources import Seen, Source, import_source, run_source
 from evalfarm.analysis.conversations.tables import Scorer
-from evalfarm.cli.results import run_of
+from evalfarm.cli.stored import run_of
 from evalfarm.contracts.bundle import Bundle
 from evalfarm.contracts.conversation import Conversation, Origin
 from evalfarm.contracts.conversation_rules import ConversationRules

@@ -6,7 +6,8 @@ from pathlib import Path
 from evalfarm.analysis.judgement.comparability import case_digests
 from evalfarm.analysis.judgement.notes import Source
 from evalfarm.cli.analyze import summary_of_file
-from evalfarm.cli.results import run_of, summary_of
+from evalfarm.cli.disagreeing import open_disagreements
+from evalfarm.cli.stored import run_of, summary_of
 from evalfarm.contracts.verdict import RunSummary
 from evalfarm.store import Store
 
@@ -22,7 +23,9 @@ def read_source(store: Store, name: str) -> Source:
         # By its path: two files of one name in two folders are two sources.
         return Source(summary_of_file(Path(name)).model_copy(update={"run": name}), {})
     run = run_of(store, name)
-    return Source(summary_of(store, run), case_digests(store.get_plan(run)))
+    open_ones = tuple(one.place for one in open_disagreements(store, run))
+    summary = summary_of(store, run).model_copy(update={"disagreements": open_ones})
+    return Source(summary, case_digests(store.get_plan(run)))
 
 
 def is_source(store: Store, name: str) -> bool:

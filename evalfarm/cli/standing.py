@@ -6,19 +6,20 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from cases.answer_functions import AnswerFunction
 from evalfarm.broker import make_app
+from evalfarm.cli.aside import Aside
 from evalfarm.cli.connecting import open_redis
-from evalfarm.cli.results import stored_functions
+from evalfarm.cli.stored import stored_functions
 from evalfarm.contracts.run import Plan, Trace
-from evalfarm.contracts.verdict import Result
+from evalfarm.contracts.verdict import Result, RunSummary
 from evalfarm.embedded import embedded_redis
-from evalfarm.errors import InfrastructureError
-from evalfarm.runstate import Client, load_limits
+from evalfarm.errors import InfrastructureError, StoreUnavailable
+from evalfarm.runstate import Client, Ledger, load_limits
 from evalfarm.settings import Settings
 from evalfarm.store import Store
 from graders.grade import result_of
@@ -41,6 +42,7 @@ class Farm:
     store: Store
     redis: Client
     redis_url: str
+    aside: Aside  #: seals runs, so that what that takes is not held while they last
 
     def scheduler(self, say: Callable[[str], None] = lambda _: None) -> Scheduler:
         """What tends runs; `say` is told what a person should know."""
@@ -55,6 +57,7 @@ class Farm:
             say=say,
             revive=self._revive,
             judging=Judging(self.store, self.redis, app, conclude),
+            sealing=_SealingAside(self.aside, self.store, self.redis_url),
         )
 
     def _revive(self) -> None:
@@ -62,6 +65,25 @@ class Farm:
         if self.settings.redis_url is None:
             with embedded_redis(self.settings.home):
                 pass
+
+
+@dataclass(frozen=True)
+class _SealingAside:
+    """Has runs sealed in the process beside this one."""
+
+    aside: Aside
+    store: Store
+    redis_url: str
+
+    def make_ready(self) -> None:
+        self.aside.make_ready_to_seal()
+
+    def seal(self, ledger: Ledger, _store: Store, _plan: Plan) -> RunSummary:
+        self.aside.seal(ledger.run, self.redis_url)
+        summary = self.store.get_summary(ledger.run)
+        if summary is None:
+            raise StoreUnavailable(f"{self.store.url} does not hold the summary of run {ledger.run!r} that was stored")
+        return summary
 
 
 def grader_of(store: Store) -> Grade:
@@ -91,15 +113,23 @@ def interruptible() -> Iterator[None]:
 
 
 @contextmanager
-def open_farm(settings: Settings) -> Iterator[Farm]:
+def open_farm(settings: Settings, aside: Aside | None = None) -> Iterator[Farm]:
     """The farm that the environment names; without EVALFARM_REDIS_URL, with the embedded Valkey while it is open.
+
+    `aside` is the caller's to end; without one the farm has its own.
 
     Raises BrokerUnavailable or StoreUnavailable, before anything is started or written.
     """
+    store = checked_store(settings)
+    with open_redis(settings) as (url, client), nullcontext(aside) if aside else Aside(settings) as beside:
+        yield Farm(settings, store, client, url, beside)
+
+
+def checked_store(settings: Settings) -> Store:
+    """The store that the environment names, found working. Raises StoreUnavailable."""
     store = Store(settings.store_url)
     store.check()
-    with open_redis(settings) as (url, client):
-        yield Farm(settings, store, client, url)
+    return store
 
 
 def log_folder(home: Path) -> Path:
@@ -120,66 +150,70 @@ def default_workers(settings: Settings) -> int:
 
 
 class Crew:
-    """The worker processes that a command started; each is a Celery worker of one slot."""
+    """The worker that a command started: one process, and one that it forked for each slot."""
 
-    def __init__(self, workers: dict[Path, "subprocess.Popen[bytes]"]) -> None:
-        """`workers` are found by their logs."""
-        self._workers = list(workers.values())
-        self._logs = list(workers)
+    def __init__(self, worker: "subprocess.Popen[bytes] | None", slots: int, log: Path) -> None:
+        """`worker`: None where there are no slots."""
+        self._worker = worker
+        self._slots = slots
+        self._log = log
 
     def check(self) -> int:
-        """How many still work. Raises InfrastructureError when there were some and all have ended."""
-        alive = sum(worker.poll() is None for worker in self._workers)
-        if self._workers and not alive:
-            tails = "".join(f"\n{path.name}: {_tail(path)}" for path in self._logs)
+        """How many trials it can have at work. Raises InfrastructureError when it has ended."""
+        if self._worker is not None and self._worker.poll() is not None:
             raise InfrastructureError(
-                f"every local worker has stopped{tails}",
-                f"their logs are in {self._logs[0].parent}; evalfarm doctor checks the machine",
+                f"the local worker has stopped\n{self._log.name}: {_tail(self._log)}",
+                f"its log is in {self._log.parent}; evalfarm doctor checks the machine",
             )
-        return alive
+        return self._slots
 
     def dismiss(self, patience_s: float | None = _PATIENCE_S) -> None:
-        """Have them finish what they hold, and leave none behind; None: however long it takes."""
-        for worker in self._workers:
-            if worker.stdin is not None:
-                worker.stdin.close()
+        """Have it finish what it holds, and leave nothing behind; None: however long it takes."""
+        if self._worker is None:
+            return
+        if self._worker.stdin is not None:
+            self._worker.stdin.close()
         try:
             with suppress(subprocess.TimeoutExpired):
-                for worker in self._workers:
-                    worker.wait(patience_s)
+                self._worker.wait(patience_s)
         finally:
             self.stop()
 
     def stop(self) -> None:
-        """End them at once."""
+        """End it at once."""
+        if self._worker is None:
+            return
         for firmer in (signal.SIGQUIT, signal.SIGKILL):  # Celery stops its tasks and clears up; or what it started dies
-            for worker in self._workers:
-                worker.send_signal(firmer)
+            self._worker.send_signal(firmer)
             with suppress(subprocess.TimeoutExpired):
-                for worker in self._workers:
-                    worker.wait(_CLEARING_UP_S)
+                self._worker.wait(_CLEARING_UP_S)
+
+    def send_home(self) -> None:
+        """End it before it has anything to do: it may not even be there yet."""
+        if self._worker is not None:
+            self._worker.terminate()
 
 
 @contextmanager
-def local_workers(farm: Farm, run: str, count: int) -> Iterator[Crew]:
-    """Run `count` worker processes of this machine while the block lasts; their logs are named after the run.
+def local_workers(settings: Settings, run: str, slots: int) -> Iterator[Crew]:
+    """Run a worker of this machine with so many slots while the block lasts; its log is named after the run.
 
-    They hold a pipe of ours as standard input and stop when it closes, which it does however we end.
+    It may be started before the farm is open: it takes a second to import, and waits for the first message. It holds a
+    pipe of ours as standard input and stops when that closes, which it does however we end.
     """
-    folder = log_folder(farm.settings.home)
-    logs = [folder / f"{run}-worker-{number}.log" for number in range(1, count + 1)]
-    crew = Crew({log: _start_worker(farm, log) for log in logs})
+    log = log_folder(settings.home) / f"{run}-worker.log"
+    crew = Crew(_start_worker(settings, slots, log) if slots else None, slots, log)
     try:
         yield crew
     finally:
         crew.dismiss()
 
 
-def _start_worker(farm: Farm, log: Path) -> "subprocess.Popen[bytes]":
+def _start_worker(settings: Settings, slots: int, log: Path) -> "subprocess.Popen[bytes]":
     # What it stands on goes by environment, never by argument: a URL may hold a password. Of the embedded server it
     # is a user in its own right, so that the server outlives us for as long as a worker has something to commit.
-    env = os.environ | {"EVALFARM_HOME": str(farm.settings.home)}
-    argv = [sys.executable, "-m", "evalfarm", "worker", "--slots", "1", "--while-stdin"]
+    env = os.environ | {"EVALFARM_HOME": str(settings.home)}
+    argv = [sys.executable, "-m", "evalfarm", "worker", "--slots", str(slots), "--while-stdin"]
     with log.open("wb") as out:
         return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=out, stderr=out, env=env, start_new_session=True)
 
@@ -188,6 +222,11 @@ def _tail(path: Path) -> str:
     lines = path.read_text(encoding="utf-8", errors="replace").strip().splitlines()
     told = [line for line in lines if line.startswith("Error: ")] or lines
     return told[-1] if told else "(nothing was written)"
+
+
+def free_run_id(suite: str, at: float, store: Store) -> str:
+    """A name that no run in the store has. Two commands may still choose one: the store refuses the second."""
+    return new_run_id(suite, at, frozenset(known.run for known in store.runs()))
 
 
 def new_run_id(suite: str, at: float, taken: frozenset[str]) -> str:

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from evalfarm.cli.connecting import open_redis
 from evalfarm.cli.output import stdout_console
-from evalfarm.cli.results import run_of
+from evalfarm.cli.stored import run_of
 from evalfarm.contracts.run import Manifest, Plan
 from evalfarm.contracts.verdict import VERDICTS, RunSummary
 from evalfarm.errors import UnknownName, UsageError

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import click
 from pydantic import TypeAdapter, ValidationError
 from rich.table import Table
+from rich.text import Text
 
 from evalfarm.cli.output import stdout_console
 from evalfarm.contracts.base import Name
@@ -16,7 +17,7 @@ from evalfarm.reports import numbers
 from evalfarm.reports.safe_text import one_line
 from evalfarm.settings import load_settings
 from evalfarm.store import Store
-from evalfarm.web.tokens import RANDOM_BYTES, Token, Tokens, TokenUse, mint
+from evalfarm.web.tokens import LONGEST_NAME, RANDOM_BYTES, Token, Tokens, TokenUse, mint
 
 Action = Literal["create", "list", "revoke"]
 _SUITE: TypeAdapter[str] = TypeAdapter(Name)
@@ -36,7 +37,7 @@ _LONGEST_DAYS = 3660
 )
 @click.option("--json", "as_json", is_flag=True, help="What was made, closed or listed as JSON.")
 def token(action: Action, name: str | None, suites: tuple[str, ...], days: int, as_json: bool) -> None:
-    """Make, list or revoke the tokens that `evalfarm web` asks for.
+    """Make or revoke the tokens that `evalfarm web` asks for.
 
     create NAME: the token is printed once and cannot be shown again; the store keeps a digest of it. It reads, and
     nothing else. revoke NAME: by its name or its id, from the next request on.
@@ -59,8 +60,8 @@ def _create(tokens: Tokens, name: str, suites: tuple[str, ...], days: int, as_js
             _SUITE.validate_python(suite)
         except ValidationError:
             raise UsageError(f"no suite can be called {suite!r}", "give the suite's name, as in --suite bls") from None
-    if len(name) > Token.model_fields["name"].metadata[1].max_length:
-        raise UsageError("a token's name has 100 characters at most", "say what it is for in a few words")
+    if len(name) > LONGEST_NAME:
+        raise UsageError(f"a token's name has {LONGEST_NAME} characters at most", "say what it is for in a few words")
     text, kept = mint(name, suites, days, random=secrets.token_bytes(RANDOM_BYTES), now_s=time.time())
     tokens.keep(kept)
     # The token alone on standard output, for a pipe; what is to be said of it beside it.
@@ -81,8 +82,9 @@ def _list(tokens: Tokens, as_json: bool) -> None:
     table = Table("id", "name", "suites", "state", "created (UTC)", "expires", "last used", box=None, pad_edge=False)
     for one in found:
         times = (_moment(one[key]) for key in ("created_at", "expires_at", "used_at"))
-        table.add_row(one["id"], one_line(one["name"]), ", ".join(one["suites"]) or "all", one["state"], *times)
-    stdout_console().print(table, markup=False)
+        name = Text(one_line(one["name"]))  # as text: what is in it is no mark-up of the terminal's
+        table.add_row(one["id"], name, ", ".join(one["suites"]) or "all", one["state"], *times)
+    stdout_console().print(table)
 
 
 def _public(kept: Token, use: TokenUse | None) -> dict[str, Any]:

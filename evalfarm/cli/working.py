@@ -5,17 +5,19 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import click
 
 from cases.answer_functions import load_functions
-from evalfarm.broker import ALL_QUEUES, App, make_app
+from evalfarm.broker import ALL_QUEUES, JUDGING, QUEUES, App, make_app
 from evalfarm.cli.connecting import open_redis
 from evalfarm.cli.judging import open_bench
+from evalfarm.cli.probing import health_port, probed
 from evalfarm.contracts.run import Trace
 from evalfarm.contracts.verdict import Result
 from evalfarm.errors import EvalFarmError
+from evalfarm.exporter.serving import Pulse
 from evalfarm.runstate import Client, Throttle, beat, connect, load_limits
 from evalfarm.settings import Settings, environment, load_settings
 from evalfarm.store import Store
@@ -37,8 +39,16 @@ _BEAT_S, _BEAT_TTL_S = 2.0, 8.0
     show_default="one per core",
     help="Trials at a time.",
 )
+@click.option(
+    "--queue",
+    "queues",
+    type=click.Choice(["interactive", "judging", "nightly"]),
+    multiple=True,
+    help="Only from this queue. Repeatable; all by default, the first that has something.",
+)
 @click.option("--while-stdin", is_flag=True, help="Stop when standard input closes: for whoever starts workers.")
-def worker(slots: int, while_stdin: bool) -> None:
+@health_port
+def worker(slots: int, queues: tuple[str, ...], while_stdin: bool, health_port: int | None) -> None:
     """Run trials from the queue until stopped.
 
     SIGTERM and Ctrl-C finish what is running first; a second Ctrl-C stops it at once, to be run anew.
@@ -56,7 +66,7 @@ def worker(slots: int, while_stdin: bool) -> None:
             "--concurrency",
             str(slots),
             "--queues",
-            ",".join(ALL_QUEUES),
+            ",".join(taken_from(queues)),
             "--hostname",
             name,
             "--loglevel",
@@ -64,8 +74,17 @@ def worker(slots: int, while_stdin: bool) -> None:
         ]
         # Gossip, mingle and heartbeats are traffic between workers that nobody here listens to.
         options += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
-        beating = threading.Thread(target=_beat, args=(client, name, slots), daemon=True)
-        worker_app(settings, redis_url, beating.start).worker_main(["worker", *options])
+        pulse = Pulse(time.monotonic, _BEAT_TTL_S)
+        beating = threading.Thread(target=_beat, args=(client, name, slots, pulse), daemon=True)
+        with probed(health_port, pulse):
+            worker_app(settings, redis_url, beating.start).worker_main(["worker", *options])
+
+
+def taken_from(named: Collection[str]) -> tuple[str, ...]:
+    """The queues that a worker takes from, in the farm's order; none named: all."""
+    names: dict[str, str] = {"judging": JUDGING} | {str(name): queue for name, queue in QUEUES.items()}
+    wanted = {names[name] for name in named if name in names}
+    return tuple(queue for queue in ALL_QUEUES if not named or queue in wanted)
 
 
 def grade(prepared: Prepared, trace: Trace) -> Result:
@@ -87,15 +106,16 @@ def worker_app(settings: Settings, redis_url: str, on_ready: Callable[[], None])
         return Shift(station, client, grade, stopping)
 
     app = make_app(redis_url)
-    register(app, open_shift, on_ready)
     register_judging(app, lambda: open_bench(settings, redis_url))
+    register(app, open_shift, on_ready)  # last: it ends a process when the others have closed theirs
     return app
 
 
-def _beat(client: Client, name: str, slots: int) -> None:
+def _beat(client: Client, name: str, slots: int, pulse: Pulse) -> None:
     while True:
         try:
             beat(client, name, slots, _BEAT_TTL_S)
+            pulse.beat()
         except EvalFarmError as error:
             click.echo(f"cannot tell Redis that this worker lives: {error.message}", err=True)
         time.sleep(_BEAT_S)

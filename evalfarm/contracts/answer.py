@@ -49,12 +49,15 @@ class Fixture(Contract):
 class Conclusion(Contract):
     """A yes/no question that answers settle, and the words by which they do.
 
-    A phrase for yes that is negated in its own clause means no. Questions and conditions conclude nothing.
+    A phrase for yes that is denied in its own clause means no. Questions, conditions and what the user is said to say
+    conclude nothing. An answer that bears on the question in other words is INCONCLUSIVE where it must conclude.
     """
 
     asks: str  #: the question, for people and for a judge
     yes: tuple[Pattern, ...] = Field(min_length=1)
     no: tuple[Pattern, ...] = ()
+    about: tuple[Pattern, ...] = ()  #: what every statement that bears on it holds; none: any statement may
+    outright: bool = False  #: the user's questions are this one, so that a bare yes or no answers it
 
 
 FactKind = Literal["number", "date", "identifier", "concludes", "asks_for", "unavailable", "executed", "function"]

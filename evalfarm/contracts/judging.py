@@ -195,7 +195,7 @@ class Disagreement(Contract):
     request: str
     evidence: tuple[ToolCall, ...] = ()
     answer: str
-    labels: dict[str, LabelValue]  #: who says what: `answer` (rules), `judge`, `people`
+    labels: dict[str, LabelValue]  #: who says what: `answer` (rules), `judge`, `people`; empty: drawn at random
     reasons: tuple[str, ...] = ()
     cites: str = ""  #: the fixtures' fields that the reference rests on
 
@@ -212,7 +212,7 @@ class Adjudication(Contract):
     suite_version: str
     case: Name
     answer: str
-    labels: dict[str, LabelValue]  #: that disagreed
+    labels: dict[str, LabelValue]  #: that disagreed; empty: drawn at random, and decided on without them
     cites: str = ""
     value: LabelValue  #: the label from now on; INCONCLUSIVE: disputed, and no target for calibration
     why: str = Field(min_length=1)

@@ -231,3 +231,4 @@ class RunSummary(Contract):
     categories: tuple[CategoryCoverage, ...] = ()  #: those of the suite, with or without a case
     unresolved: tuple[str, ...] = ()  #: cases that a right answer handles and leaves open, as of missing data
     disputed: tuple[str, ...] = ()  #: cases whose reference reviewers disagree on
+    disagreements: tuple[str, ...] = ()  #: answers (RUN/TRIAL) on which labels disagree and nobody decided, when read

@@ -53,6 +53,7 @@ from evalfarm.runstate.records import (
 )
 from evalfarm.runstate.standing import ArmStanding, Standing, standing_of
 from evalfarm.runstate.throttle import Throttle, room
+from evalfarm.runstate.watching import FarmView, ModelLoad, OpenRun, view_farm
 
 __all__ = [
     "BACKOFF_S",
@@ -66,6 +67,7 @@ __all__ = [
     "Ending",
     "Event",
     "EventKind",
+    "FarmView",
     "Handed",
     "Held",
     "JudgingProgress",
@@ -74,7 +76,9 @@ __all__ = [
     "Limits",
     "Load",
     "ModelLimits",
+    "ModelLoad",
     "Money",
+    "OpenRun",
     "Progress",
     "Reaped",
     "Repeated",
@@ -97,4 +101,5 @@ __all__ = [
     "room",
     "standing_of",
     "terms_of",
+    "view_farm",
 ]

@@ -69,16 +69,21 @@ def beat(client: redis.Redis, worker: str, slots: int, ttl_s: float) -> None:
 
 
 def live_slots(client: redis.Redis) -> int:
-    """The slots of all workers whose last beat still holds."""
+    """The slots of all workers whose last beat still holds; those that are gone are forgotten."""
+    slots = slots_of_workers(client)
+    gone = [worker for worker, known in slots.items() if known is None]
+    if gone:  # should one beat just now, it is back on the list with its next beat
+        with answered(client):
+            client.srem(_WORKERS, *gone)
+    return sum(known for known in slots.values() if known is not None)
+
+
+def slots_of_workers(client: redis.Redis) -> dict[str, int | None]:
+    """Every worker that is remembered, with its slots; None: its last beat holds no more. Changes nothing."""
     with answered(client):
         workers = [_text(worker) for worker in client.smembers(_WORKERS)]
-        if not workers:
-            return 0
-        slots = client.mget([_beat_key(worker) for worker in workers])
-        gone = [worker for worker, known in zip(workers, slots, strict=True) if known is None]
-        if gone:  # should one beat just now, it is back on the list with its next beat
-            client.srem(_WORKERS, *gone)
-        return sum(int(known) for known in slots if known is not None)
+        slots = client.mget([_beat_key(worker) for worker in workers]) if workers else []
+    return {worker: None if known is None else int(known) for worker, known in zip(workers, slots, strict=True)}
 
 
 def _beat_key(worker: str) -> str:

@@ -26,6 +26,7 @@ from evalfarm.runstate.records import (
     progress_of,
 )
 from evalfarm.runstate.scripts import Scripts, milliseconds
+from evalfarm.runstate.watching import OpenRun, view_run
 
 _REMEMBERED_S = 86_400.0  # that a run is sealed; longer than any attempt of it can take
 
@@ -91,6 +92,21 @@ class Ledger:
         One that is not claimed within `dispatch_s` seconds may have been lost on its way: see `resend`.
         """
         return [int(index) for index in self._scripts.run("take", want, milliseconds(dispatch_s))]
+
+    def lost_before(self, indices: Sequence[int]) -> frozenset[int]:
+        """Those of these trials whose newest attempt was lost with its worker, which it may have killed itself."""
+        if not indices:
+            return frozenset()
+        with answered(self._client):
+            attempts = self._client.bitfield(self._keys["att"])
+            for index in indices:
+                attempts.get("u8", f"#{index}")
+            numbers: Any = attempts.execute()
+            begun = {index: number for index, number in zip(indices, numbers, strict=True) if number}
+            if not begun:
+                return frozenset()
+            ends: Any = self._client.hmget(self._keys["past"], [f"{index}:{number}" for index, number in begun.items()])
+        return frozenset(index for index, end in zip(begun, ends, strict=True) if end == b"lost")
 
     def claim(self, index: int, token: str, lease_s: float, terms: Terms = FREE) -> Claim:
         """Starts an attempt at a trial that was handed out, under a lease of `lease_s` seconds.
@@ -172,6 +188,10 @@ class Ledger:
             raise UnknownName(f"run {self.run!r} has no state in Redis", hint="`evalfarm runs` lists the runs")
         return progress_of(counts, meta, in_flight=sent + leased, waiting=waiting)
 
+    def view(self) -> OpenRun | None:
+        """All that is counted of the run now; None: Redis holds no state of it."""
+        return view_run(self._client, self.run)
+
     def money(self, arms: int) -> Money:
         """What the run, which has so many arms, has spent and holds."""
         with answered(self._client), self._client.pipeline(transaction=True) as pipe:
@@ -185,6 +205,12 @@ class Ledger:
         with answered(self._client):
             entries: Any = self._client.xrange(self._keys["out"], min=f"({after}", count=count)
         return [event_of(entry_id, fields) for entry_id, fields in entries]
+
+    def kept_events(self) -> int:
+        """How many events Redis holds; one of them may be archived."""
+        with answered(self._client):
+            held: Any = self._client.xlen(self._keys["out"])
+        return int(held)
 
     def trim(self, before_id: str) -> None:
         """Drops the events older than this id."""

@@ -3,8 +3,8 @@
 tokens/{id}.json      Token, replaced when it is revoked
 token-uses/{id}.json  TokenUse, the newest wins: apart, so that noting a use can never undo a revocation
 
-A token is `efp_`, ten letters that name it, `_`, and 256 random bits. So many bits cannot be guessed, and a plain digest
-of them cannot be turned back: a slow one, as for passwords, would only make each request slow.
+A token is `efp_`, ten letters that name it, `_`, and 256 random bits. So many bits cannot be guessed, and a plain
+digest of them cannot be turned back: a slow one, as for passwords, would only make each request slow.
 """
 
 import base64
@@ -22,6 +22,7 @@ from evalfarm.objects import Objects
 
 RANDOM_BYTES = 38
 """That a new token is made of: 6 for its name, 32 for its secret."""
+LONGEST_NAME = 100
 _ID_BYTES = 6
 _ID = "[a-z2-7]{10}"
 _TOKEN = re.compile(rf"efp_({_ID})_[A-Za-z0-9_-]{{43}}")
@@ -37,7 +38,7 @@ class Token(Contract):
 
     schema_version: Literal[1] = 1
     id: str = Field(pattern=_ID)
-    name: str = Field(min_length=1, max_length=100)  #: for people: what it is for
+    name: str = Field(min_length=1, max_length=LONGEST_NAME)  #: for people: what it is for
     digest: str  #: of the token
     suites: tuple[Name, ...] = ()  #: what it reads; empty: everything
     created_at: float  #: seconds since the epoch
@@ -49,10 +50,6 @@ class Token(Contract):
         if self.revoked_at is not None:
             return "revoked"
         return "active" if now_s < self.expires_at else "expired"
-
-    def reads(self, suite: str) -> bool:
-        """Whether what belongs to a suite is in its scope."""
-        return not self.suites or suite in self.suites
 
 
 class TokenUse(Contract):

@@ -20,6 +20,7 @@ from scipy.stats import binom
 
 from cases.loader import LoadedSuite, file_digests, load_suite
 from cases.policies import Answer, Policy, slip_chance
+from cases.policies.offered import policies_of
 from evalfarm.analysis.summary.aggregate import summarize
 from evalfarm.contracts.run import Plan, Trace, Trial
 from evalfarm.contracts.verdict import CellSummary, Rate, Result
@@ -30,7 +31,7 @@ from scheduler.planner import Axes, Measured, manifest_of, plan_run
 from worker.attempt import observe
 from worker.simulated_model.app import turn_draw
 from worker.simulated_model.request import parse
-from worker.station import Prepared, Station, policies_of
+from worker.station import Prepared, Station
 
 pytestmark = pytest.mark.slow
 

@@ -62,7 +62,7 @@ def test_a_case_that_changes_under_its_version_is_refused_by_name(
     change(support, file, old, new)
     told = refusal(support)
     assert named in told
-    assert "and its version is still '1'" in told
+    assert "and its version is still '2'" in told
     assert f"advance its fixture_version, {ADVANCE}" in told
 
 
@@ -76,7 +76,7 @@ def test_a_rubric_and_the_suites_words_have_versions_too(support: Path) -> None:
     assert "rubric 'return-desk' changed (text), and its version is still '1'" in refusal(support)
     change(support, "suite.yaml", "The answer is on the order", "The answer is about the order")
     change(support, "suite.yaml", "server_instructions: true", "server_instructions: false")
-    assert "suite 'support' changed (loop), and its version is still '1'" in refusal(support)
+    assert "suite 'support' changed (loop), and its version is still '2'" in refusal(support)
 
 
 def test_regrouping_a_case_changes_nothing_that_its_version_stands_for(support: Path) -> None:
@@ -87,16 +87,17 @@ def test_regrouping_a_case_changes_nothing_that_its_version_stands_for(support: 
 
 
 def test_an_advanced_version_is_asked_for_and_then_added_beside_the_earlier_one(support: Path) -> None:
-    change(support, "suite.yaml", 'eligible\n    fixture_version: "1"', 'eligible\n    fixture_version: "2 b"')
+    change(support, "suite.yaml", 'eligible\n    fixture_version: "2"', 'eligible\n    fixture_version: "3 b"')
     change(support, "suite.yaml", "Does my order DEMO-101 meet", "Does order DEMO-101 meet")
-    assert "case 'eligible-ordinary' is not in suite.lock with version '2 b'" in refusal(support)
+    assert "case 'eligible-ordinary' is not in suite.lock with version '3 b'" in refusal(support)
     loaded, path = load_suite(str(support), locked=False), lock_path(support / "suite.yaml")
     before = path.read_text()
     path.write_text(renewed(loaded.suite, before, path))
     assert path.read_text().startswith(before)
     assert [line.split(" ")[2] for line in path.read_text().splitlines() if " eligible-ordinary " in line] == [
         "1",
-        "2%20b",
+        "2",
+        "3%20b",
     ]
     assert load_suite(str(support)) == load_suite(str(support), locked=False)
 
@@ -107,7 +108,7 @@ def test_a_lock_is_never_rewritten_to_fit(support: Path) -> None:
     with pytest.raises(UsageError) as caught:
         renewed(loaded.suite, path.read_text(), path)
     assert str(caught.value) == (
-        "case 'final-sale-12-days' changed (fixtures), and its version is still '1'\n\n"
+        "case 'final-sale-12-days' changed (fixtures), and its version is still '2'\n\n"
         "hint: advance its fixture_version, so that earlier evidence keeps its meaning"
     )
 

@@ -1,4 +1,6 @@
+import io
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ import yaml
 from cases.answer_functions import load_functions
 from cases.loader import load_suite
 from evalfarm.analysis.summary.aggregate import summarize
+from evalfarm.cli.sources import read_source
 from evalfarm.contracts.judging import CriterionLabel, Opinion, TrialOpinions
 from evalfarm.contracts.run import Arm, Plan, Telemetry, ToolCall, Trace, Turn
 from evalfarm.contracts.verdict import LabelValue, Result
@@ -151,6 +154,50 @@ def test_a_gate_that_demands_a_calibrated_judge_refuses_without_one_and_goes_on_
     assert "the judge j of run 'support-1' is not calibrated on held-out labels" in ended.err
     assert "evalfarm calibrate j --labels HELD-OUT.jsonl" in ended.err
     assert evalfarm("gate", run, "--at-least", "0.1").code in (0, 3)
+
+
+def typed(monkeypatch: pytest.MonkeyPatch, *words: str) -> None:
+    """A terminal at which these lines are typed."""
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(sys, "stdin", Terminal("".join(f"{word}\n" for word in words)))
+
+
+def test_a_walk_on_the_terminal_shows_what_it_takes_to_decide_and_keeps_each_decision_at_once(
+    evalfarm: Run, run: str, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typed(monkeypatch, "x", "f", "Final sale excludes it.")
+    ended = evalfarm("adjudicate", run, "--by", "Ada")
+    assert ended.code == 0, ended.err
+    for told in (WRONG, "DEMO-102 arrived 12 days ago. Can I request a return?", "answer FAIL, judge PASS", "Rests on"):
+        assert told in " ".join(ended.out.split())
+    (kept,) = Judgings(store.objects).adjudications("support")
+    assert (kept.value, kept.why, kept.by) == ("FAIL", "Final sale excludes it.", "Ada")
+    assert listed(evalfarm, run) == []
+
+
+@pytest.mark.parametrize("letter", ["s", "q"])
+def test_what_is_skipped_or_left_stays_open(
+    evalfarm: Run, run: str, store: Store, monkeypatch: pytest.MonkeyPatch, letter: str
+) -> None:
+    typed(monkeypatch, letter)
+    assert evalfarm("adjudicate", run, "--by", "Ada").code == 0
+    assert Judgings(store.objects).adjudications("support") == ()
+    assert len(listed(evalfarm, run)) == 1
+
+
+def test_a_comparison_reads_a_run_with_the_answers_that_are_still_open(
+    evalfarm: Run, run: str, store: Store, tmp_path: Path
+) -> None:
+    assert read_source(store, run).summary.disagreements == ("support-1/0",)
+    sheet = tmp_path / "open.yaml"
+    evalfarm("adjudicate", run, "--export", str(sheet))
+    fill(sheet, decision="FAIL", why="It was a final sale.")
+    evalfarm("adjudicate", run, "--import", str(sheet))
+    assert read_source(store, run).summary.disagreements == ()
 
 
 def test_there_is_no_such_run(evalfarm: Run) -> None:

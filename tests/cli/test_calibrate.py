@@ -120,3 +120,17 @@ def test_a_suite_that_has_no_reader_takes_no_simulated_judge(evalfarm: Run, tmp_
     ended = evalfarm("calibrate", "sim-judge-sound", "--labels", HELD_OUT, "--suite", str(tmp_path))
     assert ended.code == 2
     assert "suite 'support' says nothing of how a simulated judge reads its answers" in ended.err
+
+
+def test_the_rules_are_held_against_people_and_against_judges_like_a_judge(evalfarm: Run) -> None:
+    rules, sound = calibrated(
+        evalfarm, "rules", "sim-judge-sound", "--labels", HELD_OUT, "--repeats", "1", "--pairs", "0", code=0
+    )
+    assert (rules["judge"]["model"], rules["judge"]["rubrics"], rules["by_criterion"]) == ("rules", {}, [])
+    rates = rules["overall"]
+    assert [(rate["hits"], rate["of"]) for rate in (rates["false_accept"], rates["false_reject"])] == [(0, 75), (0, 28)]
+    assert (rules["abstained"]["hits"], rules["requests"], rules["cost_usd"]) == (7, 0, 0)
+    assert (rules["other_judges"][0]["other"], sound["other_judges"][0]["raw"]) == ("sim-judge-sound", 1)
+    printed = evalfarm("calibrate", "rules", "--labels", HELD_OUT).out
+    assert "False acceptance 0 of 75: with 95 % confidence at most 3.9 %; false rejection 0 of 28." in printed
+    assert "facts, read by version 2 of the rules" in printed

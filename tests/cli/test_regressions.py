@@ -87,7 +87,7 @@ def test_a_resolved_failure_joins_the_regression_set_with_all_that_it_rests_on(
     unresolved = evalfarm("promote", "r-1/0", "--suite", str(support))
     assert (unresolved.code, unresolved.err) == (
         2,
-        "Error: no later trial of case 'order-unavailable', version '1', passed: the failure is not resolved yet\n\n"
+        "Error: no later trial of case 'order-unavailable', version '2', passed: the failure is not resolved yet\n\n"
         "hint: mend it, then evalfarm run SUITE --filter case=order-unavailable\n",
     )
     add_run(store, loaded, "r-2", at=20.0, answer="The data for DEMO-105 is unavailable.")
@@ -95,7 +95,7 @@ def test_a_resolved_failure_joins_the_regression_set_with_all_that_it_rests_on(
     kept = support / "suite.regressions.jsonl"
     assert (promoted.code, promoted.out) == (0, f"{kept}: case order-unavailable added; resolved by r-2/0\n")
     (regression,) = read_regressions(kept)
-    assert (regression.case, regression.fixture_version, regression.note) == (CASE, "1", "it made the facts up")
+    assert (regression.case, regression.fixture_version, regression.note) == (CASE, "2", "it made the facts up")
     assert (regression.turns[0].answer, regression.evidence) == (
         "It was delivered 10 days ago, so it qualifies.",
         CALLS,

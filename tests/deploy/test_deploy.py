@@ -23,7 +23,9 @@ from evalfarm.settings import load_settings, variables
 from scheduler.feeder import SET_UP_S
 
 PACKAGES = ("evalfarm", "cases", "scheduler", "worker", "graders")
-OURS = ("worker", "scheduler")
+OURS = ("worker", "nightly-worker", "scheduler", "beat", "exporter", "web")
+#: Those that open cells.
+CELLS = {"worker", "nightly-worker", "beat"}
 #: What obstore reads of an S3 store; `test_the_store_is_asked_as_the_compose_file_says` shows that it does.
 OF_S3 = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION", "AWS_ENDPOINT", "AWS_ALLOW_HTTP"}
 
@@ -43,29 +45,56 @@ def parsed(argv: list[str]) -> click.Context:
 @pytest.mark.parametrize("service", OURS)
 def test_a_service_runs_a_command_that_exists(compose: Compose, service: str) -> None:
     context = parsed(compose["services"][service]["command"])
-    assert context.command.name == service
+    assert context.command.name == service.removeprefix("nightly-")
 
 
 @pytest.mark.parametrize("service", OURS)
 def test_a_service_is_given_settings_that_exist_and_can_be_used(compose: Compose, service: str) -> None:
-    environment = compose["services"][service]["environment"]
-    assert set(environment) <= set(variables()) | OF_S3
-    # A variable that is not set arrives as an empty one.
-    given = {name: re.sub(r"\$\{[^}]*\}", "", value) for name, value in environment.items()}
-    settings = load_settings(given)
-    assert (settings.redis_url, settings.store_url) == ("redis://redis:6379/0", "s3://evalfarm/farm")
+    told = compose["services"][service]
+    environment, secrets = told["environment"], {secret["target"] for secret in told["secrets"]}
+    assert (set(environment) | secrets) <= set(variables()) | OF_S3 | {"TEAM_WEBHOOK"}
+    assert set(environment) & secrets == set()
+    assert load_settings(environment).store_url == "s3://evalfarm/farm"
 
 
-def test_both_services_are_one_image_on_the_same_queue_and_store(compose: Compose) -> None:
-    worker, scheduler = (compose["services"][name] for name in OURS)
-    assert (worker["image"], worker["build"]) == (scheduler["image"], scheduler["build"])
-    shared = set(worker["environment"]) & set(scheduler["environment"])
-    assert {name: worker["environment"][name] for name in shared} == scheduler["environment"]
+def test_all_services_are_one_image_on_the_same_store(compose: Compose) -> None:
+    services = [compose["services"][name] for name in OURS]
+    assert all((one["image"], one["build"]) == (services[0]["image"], services[0]["build"]) for one in services)
+    shared = {name for name in services[0]["environment"]}
+    assert all({name: one["environment"][name] for name in shared} == services[0]["environment"] for one in services)
 
 
-def test_the_key_for_models_reaches_workers_only(compose: Compose) -> None:
-    holders = {name for name, service in compose["services"].items() if "OPENAI_API_KEY" in str(service)}
-    assert holders == {"worker"}
+def holders(compose: Compose, secret: str) -> set[str]:
+    """The services that are given a secret."""
+    return {
+        name
+        for name, service in compose["services"].items()
+        for given in service.get("secrets", [])
+        if (given if isinstance(given, str) else given["source"]) == secret
+    }
+
+
+def test_a_secret_reaches_only_those_that_need_it(compose: Compose) -> None:
+    assert {secret: holders(compose, secret) for secret in compose["secrets"]} == {
+        "redis_users": {"redis"},
+        "redis_worker": {"worker", "nightly-worker"},
+        "redis_scheduler": {"scheduler", "beat"},
+        "redis_exporter": {"exporter"},
+        "store_key": {*OURS, "store"},
+        "store_secret": {*OURS, "store"},
+        "openai_key": CELLS,
+        "team_webhook": {"beat"},
+        "grafana_password": {"grafana"},
+    }
+
+
+def test_every_secret_is_a_file_that_can_be_made(compose: Compose, root: Path, tmp_path: Path) -> None:
+    made = [sys.executable, str(root / "deploy/make_secrets.py"), str(tmp_path / "secrets")]
+    for _ in range(2):
+        subprocess.run(made, check=True)
+    files = {Path(secret["file"]).name for secret in compose["secrets"].values()}
+    assert {path.name for path in (tmp_path / "secrets").iterdir()} == files
+    assert "/secrets/" in (root / ".gitignore").read_text(encoding="utf-8").splitlines()
 
 
 def test_no_secret_is_written_into_the_file(compose: Compose) -> None:
@@ -73,15 +102,51 @@ def test_no_secret_is_written_into_the_file(compose: Compose) -> None:
         value
         for service in compose["services"].values()
         for name, value in service.get("environment", {}).items()
-        if re.search(r"KEY|SECRET|TOKEN|PASSWORD", name)
+        if re.search(r"KEY|SECRET|TOKEN|PASSWORD|WEBHOOK", name)
     }
-    assert [value for value in values if not re.fullmatch(r"\$\{\w+:[?-].*\}", value)] == []
+    assert values == {"/run/secrets/grafana_password"}
+
+
+@pytest.mark.parametrize("secrets", [{"OPENAI_API_KEY": "sk-a b$c\n", "TEAM_WEBHOOK": "", "users.acl": "user"}])
+def test_a_service_s_secrets_are_read_when_it_starts(root: Path, tmp_path: Path, secrets: dict[str, str]) -> None:
+    for name, text in secrets.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    told = subprocess.run(
+        [str(root / "deploy/with-secrets"), "env"],
+        env={"SECRETS_FOLDER": str(tmp_path), "PATH": "/usr/bin:/bin", "TEAM_WEBHOOK": "old"},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    assert {"OPENAI_API_KEY=sk-a b$c", "TEAM_WEBHOOK=old"} <= set(told)
+    assert not [line for line in told if line.startswith("users")]
+
+
+def test_nothing_runs_as_root_can_gain_rights_or_takes_more_than_its_share(compose: Compose) -> None:
+    for name, service in compose["services"].items():
+        assert service["cap_drop"] == ["ALL"], name
+        assert "no-new-privileges:true" in service["security_opt"], name
+        assert set(service["deploy"]["resources"]["limits"]) == {"cpus", "memory", "pids"}, name
+        assert "stop_grace_period" in service, name
+        # The image's own user is nobody in particular; the store of one machine writes where its image says.
+        assert name in (*OURS, "store") or not service["user"].startswith("0"), name
+        assert service.get("read_only") is True or name == "store", name
+
+
+def test_what_is_mounted_is_there(compose: Compose, root: Path) -> None:
+    mounted = [
+        volume.split(":")[0] for service in compose["services"].values() for volume in service.get("volumes", [])
+    ]
+    named = {source for source in mounted if not source.startswith("./")}
+    assert named == set(compose["volumes"])
+    assert [source for source in mounted if source.startswith("./") and not (root / source).exists()] == []
 
 
 def test_a_service_waits_until_queue_and_store_answer(compose: Compose) -> None:
     for name in OURS:
         awaited = compose["services"][name]["depends_on"]
-        assert awaited == {"redis": {"condition": "service_healthy"}, "store": {"condition": "service_healthy"}}
+        assert set(awaited) == {"store"} | ({"redis"} if name != "web" else set())
+        assert all(how == {"condition": "service_healthy"} for how in awaited.values())
         assert all("healthcheck" in compose["services"][other] for other in awaited)
 
 
@@ -98,16 +163,16 @@ def test_the_store_makes_the_bucket_that_evalfarm_uses(compose: Compose) -> None
 
 
 def test_a_stop_waits_longer_than_an_attempt_can_take(compose: Compose) -> None:
-    found = re.fullmatch(r"(\d+)m", compose["services"]["worker"]["stop_grace_period"])
-    assert found is not None
-    assert int(found[1]) * 60 > Suite.model_fields["attempt_timeout_s"].default + SET_UP_S
+    for name in ("worker", "nightly-worker"):
+        found = re.fullmatch(r"(\d+)m", compose["services"][name]["stop_grace_period"])
+        assert found is not None
+        assert int(found[1]) * 60 > Suite.model_fields["attempt_timeout_s"].default + SET_UP_S
 
 
 def test_a_cell_may_make_its_namespaces_and_its_proc(compose: Compose) -> None:
     loosened = {"seccomp=unconfined", "apparmor=unconfined", "systempaths=unconfined"}
-    assert loosened <= set(compose["services"]["worker"]["security_opt"])
-    assert not loosened & set(compose["services"]["scheduler"]["security_opt"])
-    assert all(compose["services"][name]["cap_drop"] == ["ALL"] for name in OURS)
+    for name, service in compose["services"].items():
+        assert loosened & set(service["security_opt"]) == (loosened if name in CELLS else set())
 
 
 def test_what_the_image_copies_is_there_and_is_let_into_the_build(dockerfile: Dockerfile, root: Path) -> None:
@@ -116,6 +181,7 @@ def test_what_the_image_copies_is_there_and_is_let_into_the_build(dockerfile: Do
         for instruction, rest in dockerfile
         if instruction == "COPY" and not rest.startswith("--from")
         for source in rest.split()[:-1]
+        if not source.startswith("--")
     ]
     ignored = (root / "deploy/Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
     assert set(PACKAGES) <= set(sources)
@@ -133,7 +199,7 @@ def test_the_image_runs_evalfarm_as_nobody_in_particular(dockerfile: Dockerfile)
     instructions = dict(dockerfile)
     last = {name: rest for name, rest in dockerfile[[name for name, _ in dockerfile].index("USER") :]}
     assert instructions["USER"] == "evalfarm"
-    assert json.loads(last["ENTRYPOINT"]) == ["evalfarm"]
+    assert json.loads(last["ENTRYPOINT"]) == ["with-secrets", "evalfarm"]
     set_here = dict(pair.split("=", 1) for pair in last["ENV"].split())
     assert {name for name in set_here if name.startswith("EVALFARM_")} <= set(variables())
     assert not set_here["EVALFARM_HOME"].startswith("/tmp")

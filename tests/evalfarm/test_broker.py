@@ -14,6 +14,8 @@ import evalfarm
 from evalfarm.broker import ALL_QUEUES, QUEUES, RUN_TRIALS, kombu_url, make_app, queue_depth, send_trials
 from evalfarm.contracts.run import QueueName
 from evalfarm.errors import BrokerUnavailable
+from tests.faults.machine import Broker
+from tests.faults.proxy import proxy_to
 
 
 @pytest.fixture
@@ -67,6 +69,21 @@ def test_a_queue_out_of_reach_is_named_without_its_password(tmp_path: Path) -> N
             f"Error 2 connecting to {tmp_path}/none.sock. No such file or directory.\n\n"
             "hint: is Redis running, and is EVALFARM_REDIS_URL right? Unset it to use the embedded server"
         )
+
+
+def test_a_connection_that_breaks_in_the_middle_of_a_reply_is_told_as_one_that_cannot_be_made(tmp_path: Path) -> None:
+    server = Broker(tmp_path)
+    server.start()
+    try:
+        with proxy_to(server.port) as proxy:
+            app = make_app(f"redis://127.0.0.1:{proxy.port}/0")
+            assert queue_depth(app) == 0
+            proxy.cut_next_reply(0)
+            with pytest.raises(BrokerUnavailable, match=f"cannot reach the queue at redis://127.0.0.1:{proxy.port}/0"):
+                queue_depth(app)
+            assert queue_depth(app) == 0
+    finally:
+        server.stop()
 
 
 def test_a_full_server_is_an_infrastructure_failure(app: celery.Celery, client: redis.Redis) -> None:

@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from evalfarm.contracts.calibration import LabelsUse
+from evalfarm.contracts.drawn import Draw, DrawnArm, Stratum
 from evalfarm.contracts.judging import (
     Adjudication,
     JudgingItem,
@@ -48,6 +49,16 @@ def test_the_first_plan_of_a_judging_stays(kept: Judgings) -> None:
     assert kept.plan("r") is None
     assert kept.fix_plan(PLAN) == PLAN
     assert kept.fix_plan(JudgingPlan(run="r", items=())) == PLAN == kept.plan("r")
+
+
+def test_the_first_draw_of_a_length_stays_and_shorter_ones_come_first(kept: Judgings) -> None:
+    arm = DrawnArm(arm="m", passed=Stratum(answers=200, drawn=(4, 2)), failed=Stratum(answers=0))
+    short, long = (Draw(run="r", each=each, seed=0, at=1.0, arms=(arm,)) for each in (20, 100))
+    assert kept.draws("r") == ()
+    assert (kept.fix_draw(long), kept.fix_draw(short)) == (long, short)
+    assert kept.fix_draw(Draw(run="r", each=20, seed=0, at=2.0, arms=(arm,))) == short
+    assert kept.draws("r") == (short, long)
+    assert short.trials == (2, 4)
 
 
 def test_every_attempt_is_kept_in_order_and_none_is_overwritten(kept: Judgings) -> None:

@@ -249,6 +249,20 @@ def test_the_last_attempt_lost_closes_the_trial_without_a_row(ledger: Ledger, cl
     ]
 
 
+def test_of_trials_that_are_handed_out_again_those_whose_worker_was_lost_are_known(
+    ledger: Ledger, client: redis.Redis
+) -> None:
+    ledger.take(4, 60)
+    for index in (0, 1):
+        ledger.claim(index, "worker", 60)
+    let_deadline_pass(client, 0)
+    reap(ledger)
+    end(ledger, 1, 1, "infra_failed")
+    assert ledger.take(4, 60) == [0, 1]
+    assert ledger.lost_before([0, 1, 2, 3]) == {0}
+    assert ledger.lost_before([2, 3]) == ledger.lost_before([]) == set()
+
+
 def test_a_message_lost_on_its_way_costs_no_attempt(ledger: Ledger, client: redis.Redis) -> None:
     assert ledger.take(1, 60) == [0]
     assert ledger.take(1, -5) == [1]  # its time was up five seconds ago

@@ -8,6 +8,7 @@ import pytest
 
 from evalfarm.contracts.run import Plan
 from tests.faults.farm import Farm, farm, plan_of
+from tests.faults.machine import ROOT
 from tests.faults.s3 import Bucket, bucket_of, s3_server
 
 
@@ -28,8 +29,11 @@ def bucket(moto: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
 
 
 @pytest.fixture
-def start_farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Farm]]:
+def start_farm(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., Farm]]:
     """Opens farms, each with a run of its own: eight cases at `loop` and at `direct`, unless told otherwise."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))  # for what the scheduler starts from this process
     with ExitStack() as stack:
 
         def start(plan: Plan | None = None, **options: Any) -> Farm:

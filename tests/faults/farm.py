@@ -9,10 +9,11 @@ from pathlib import Path
 
 import redis
 
-from evalfarm.cli import standing
+from evalfarm.cli.standing import open_farm
 from evalfarm.contracts.base import digest_bytes
+from evalfarm.contracts.route import Expectation
 from evalfarm.contracts.run import NO_MODEL, Arm, Plan
-from evalfarm.contracts.suite import Case, DirectCall, Expectation, Plugin, Server, Suite
+from evalfarm.contracts.suite import Case, DirectCall, Plugin, Server, Suite
 from evalfarm.contracts.verdict import RunSummary
 from evalfarm.errors import EvalFarmError
 from evalfarm.runstate import Ledger, Progress, connect
@@ -101,14 +102,15 @@ class Witness:
         attempts, events, progress = client.get(f"f:{{{self.run}}}:att"), ledger.events("0", 9_999), ledger.progress()
         if attempts is None:
             return
-        self.attempts, self.progress = bytes(attempts), progress
+        self.attempts, self.progress = bytes(attempts), progress  # type: ignore[arg-type]  # replies come in bytes
         self.lost |= {(event.index, event.attempt) for event in events if event.kind == "lost"}
 
 
-def scheduler_of(client: redis.Redis, environ: dict[str, str]) -> Scheduler:
+@contextmanager
+def scheduler_of(environ: dict[str, str]) -> Iterator[Scheduler]:
     """What tends runs, put together as the commands do."""
-    settings = load_settings(environ)
-    return standing.Farm(settings, Store(settings.store_url), client, environ["EVALFARM_REDIS_URL"]).scheduler()
+    with open_farm(load_settings(environ)) as farm:
+        yield farm.scheduler()
 
 
 @dataclass
@@ -133,8 +135,7 @@ class Tender:
             self._thread.join()
 
     def _tend(self) -> None:
-        with connect(self.environ["EVALFARM_REDIS_URL"]) as client:
-            scheduler = scheduler_of(client, self.environ)
+        with scheduler_of(self.environ) as scheduler:
             while not self._over.wait(TICK_S):
                 try:
                     self.summary = scheduler.look_at(self.run)
@@ -178,8 +179,8 @@ class Farm:
 
     @contextmanager
     def scheduler(self) -> Iterator[Scheduler]:
-        with connect(self.broker.url) as client:
-            yield scheduler_of(client, self.environ("home-command", straight=True))
+        with scheduler_of(self.environ("home-command", straight=True)) as scheduler:
+            yield scheduler
 
     def environ(self, home: str, *, straight: bool = False) -> dict[str, str]:
         """What a process of this farm is given."""
@@ -233,7 +234,9 @@ class Farm:
 
     def sealed(self, patience_s: float = 120.0) -> RunSummary:
         """The summary, once there is one."""
-        return until(lambda: self.store.get_summary(self.plan.run), "that the run is sealed", patience_s)
+        summary = until(lambda: self.store.get_summary(self.plan.run), "that the run is sealed", patience_s)
+        assert summary is not None
+        return summary
 
     def progress(self) -> Progress:
         """The ledger's own account now."""

@@ -61,6 +61,31 @@ def processes_of(root: Path) -> list[Process]:
     return found
 
 
+def argv_of(pid: int) -> str:
+    """A process's words; none when it is gone."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace").strip()
+    return ""
+
+
+def parent_of(pid: int) -> int:
+    """The process that started a process; 0 when either is gone."""
+    with suppress(OSError):
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return 0
+
+
+def children_of(pid: int) -> list[int]:
+    """The processes that a process started, from whatever thread."""
+    return [int(path.name) for path in Path("/proc").glob("[0-9]*") if parent_of(int(path.name)) == pid]
+
+
+def descendants(pid: int) -> list[int]:
+    """All below a process, the nearest first."""
+    children = children_of(pid)
+    return children + [below for child in children for below in descendants(child)]
+
+
 @dataclass
 class Broker:
     """A Valkey of the test's own on a TCP port, with its append-only file in a folder."""
@@ -112,7 +137,7 @@ class Program:
 
     def children(self) -> list[int]:
         """The processes that it started itself: of a worker, those that run trials."""
-        return [int(pid) for pid in Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()]
+        return children_of(self.pid)
 
     def send(self, how: signal.Signals) -> None:
         self.process.send_signal(how)

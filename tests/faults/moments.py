@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from evalfarm.runstate import connect
 from evalfarm.runstate.scripts import Scripts
 from tests.faults.farm import Farm
+from tests.faults.machine import parent_of
 from tests.faults.provider import owner_of
 from tests.faults.proxy import Trap
 
@@ -44,7 +44,7 @@ class Caught:
     @property
     def worker(self) -> int:
         """The main process of its worker."""
-        return int(Path(f"/proc/{self.process}/stat").read_text().rpartition(")")[2].split()[1])
+        return parent_of(self.process)
 
 
 @contextmanager

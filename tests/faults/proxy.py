@@ -99,7 +99,12 @@ class Proxy:
 
     def swallow(self, *ways: Way) -> None:
         """Be a black hole for these ways, without a word to either side."""
-        self._call(lambda: [self._open[way].clear() for way in ways])
+
+        def swallow() -> None:
+            for way in ways:
+                self._open[way].clear()
+
+        self._call(swallow)
 
     def delay(self, seconds: float) -> None:
         """Hold everything up for so long."""

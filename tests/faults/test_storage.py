@@ -14,15 +14,19 @@ pytestmark = [pytest.mark.slow, pytest.mark.faults]
 TRACES, SEGMENTS, SUMMARY = "PUT .*/attempts/", "PUT .*/segments/", "PUT .*/summary"
 
 
-@pytest.mark.parametrize("what", [TRACES, SEGMENTS, SUMMARY])
 @pytest.mark.parametrize(
-    ("kind", "status"),
+    ("what", "kind", "status"),
     [
-        ("answer", 503),
-        ("answer", 409),
-        ("answer after effect", 500),
-        ("cut after effect", 0),
-        ("silent after effect", 0),
+        (TRACES, "answer", 503),
+        (TRACES, "answer", 409),
+        (TRACES, "answer after effect", 500),
+        (TRACES, "cut after effect", 0),
+        (TRACES, "silent after effect", 0),
+        (SEGMENTS, "answer", 409),
+        (SEGMENTS, "answer after effect", 503),
+        (SEGMENTS, "silent after effect", 0),
+        (SUMMARY, "answer", 503),
+        (SUMMARY, "cut after effect", 0),
     ],
 )
 def test_writes_that_fail_once_are_written_once(

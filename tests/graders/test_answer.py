@@ -18,7 +18,7 @@ RECORD = {"id": "A-100", "final": False, "age": 5, "on": "2026-11-30"}
 LOOKUP = ToolCall(name="lookup", arguments={"id": "A-100"}, result=RECORD)
 MORE: dict[str, Any] = {
     "fixtures": {"A": {"tool": "lookup", "arguments": {"id": "A-100"}, "result": RECORD}},
-    "conclusions": {"ok": {"asks": "Does it qualify?", "yes": ["qualifies"]}},
+    "conclusions": {"ok": {"asks": "Does it qualify?", "yes": ["qualifies"], "about": ["qualif|fine"]}},
 }
 QUALIFIES = {"id": "ok", "concludes": "ok", "holds": True, "rests_on": ["A.final"]}
 
@@ -41,11 +41,11 @@ def judged(suite_with: Callable[..., Suite], traced: Traced) -> Callable[..., La
 
 
 def passed() -> Label:
-    return Label(grader="answer", version="1", value="PASS")
+    return Label(grader="answer", version="2", value="PASS")
 
 
 def label(value: Any, *reasons: str) -> Label:
-    return Label(grader="answer", version="1", value=value, reasons=reasons)
+    return Label(grader="answer", version="2", value=value, reasons=reasons)
 
 
 def test_a_conclusion_is_held_against_what_was_returned(judged: Any) -> None:
@@ -56,6 +56,9 @@ def test_a_conclusion_is_held_against_what_was_returned(judged: Any) -> None:
     assert judged("It is blue.", QUALIFIES) == label(
         "FAIL", "ok: the answer concludes nothing on “Does it qualify?”; it rests on A.final"
     )
+    unread = "ok: the answer settles “Does it qualify?” in no way that a rule can read: “It is fine.”"
+    assert judged("It is fine.", QUALIFIES) == label("INCONCLUSIVE", f"{unread}; it rests on A.final")
+    assert judged("It is fine.", {**QUALIFIES, "must": "not_contradicted"}) == passed()
     assert judged("It qualifies. It never qualifies.", QUALIFIES) == label(
         "INCONCLUSIVE", "ok: the answer concludes both yes and no on “Does it qualify?”; it rests on A.final"
     )

@@ -2,10 +2,15 @@
 
 import os
 import signal
-from collections.abc import Callable
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
+
+from evalfarm.embedded import find_server
 
 pytestmark = pytest.mark.slow
 
@@ -67,3 +72,35 @@ def test_sigterm_is_as_orderly_as_ctrl_c(place: Any, wait_until: Until) -> None:
     assert resumed.code in (0, 3), resumed.err
     whole(place, run)
     assert {tuple(place.store.attempts_of(run, index)) for index in range(10)} == {(1,)}
+
+
+@contextmanager
+def server_on(port: int) -> Iterator[None]:
+    """A server of the tests' own, killed at the end."""
+    options = ("--bind", "127.0.0.1", "--port", str(port), "--save", "", "--maxmemory-policy", "noeviction")
+    with subprocess.Popen([find_server(), *options], stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        assert any("Ready to accept connections" in line for line in server.stdout)
+        try:
+            yield
+        finally:
+            server.kill()
+
+
+def test_a_scheduler_outlives_an_outage_of_redis_and_tells_of_it_once(another_place: Callable[..., Any]) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    place = another_place("place", EVALFARM_REDIS_URL=f"redis://127.0.0.1:{port}/0")
+    with server_on(port):
+        started = place.start("scheduler")
+        started.hear("Tending the runs in")
+    started.hear(f"127.0.0.1:{port}")
+    with server_on(port):
+        started.hear("every open run is tended again")
+        started.process.send_signal(signal.SIGTERM)
+        started.end()
+    said = [line for line in started.told if "Redis" in line]
+    assert said == [
+        f"cannot reach Redis at redis://127.0.0.1:{port}/0: Error 111 connecting to 127.0.0.1:{port}. Connection refused.\n"
+    ]

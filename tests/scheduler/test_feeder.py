@@ -51,6 +51,12 @@ def test_each_codex_trial_is_a_message_and_the_others_share_one_for_each_level(p
     assert sorted(sent) == sorted(expected)
 
 
+def test_trials_that_may_have_killed_their_worker_travel_alone(plan: Plan) -> None:
+    several = of(plan, LOOP)
+    sent = list(messages_for(several, range(4), alone={1, 3}))
+    assert sorted(sent) == [(0, 2), (1,), (3,)]
+
+
 def test_nothing_makes_no_message(plan: Plan) -> None:
     assert list(messages_for(plan, [])) == []
 

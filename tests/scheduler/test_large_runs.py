@@ -12,10 +12,10 @@ from evalfarm.contracts.run import Arm, Plan
 from evalfarm.contracts.verdict import Label, Result
 from evalfarm.runstate import Ledger, beat
 from evalfarm.store import Store
+from scheduler.archiver import SEGMENT_EVENTS
 from scheduler.feeder import feed
 from scheduler.planner import Measured, manifest_of
 from scheduler.runs import Scheduler
-from scheduler.sealer import SEGMENT_EVENTS
 
 CODEX = Arm(model="gpt-5-mini", harness="codex", variant="plain")
 SLOTS = 2_222  # with the messages that wait for them, five thousand trials are in flight

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from evalfarm.contracts.run import Outcome
 from evalfarm.runstate import Ledger, standing_of
 from evalfarm.store import Store
+from scheduler.archiver import archive
 from scheduler.rebuilder import Rebuilt, rebuild, shape_of
-from scheduler.sealer import archive
 
 
 @pytest.fixture

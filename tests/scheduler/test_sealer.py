@@ -12,7 +12,8 @@ from evalfarm.analysis.summary.rows import Rows
 from evalfarm.contracts.verdict import VERDICTS, Result, RunSummary, Verdict
 from evalfarm.errors import InfrastructureError, UnknownName
 from evalfarm.store import Store
-from scheduler.sealer import archive, seal
+from scheduler.archiver import archive
+from scheduler.sealer import seal
 
 LOST = "attempt 1 was lost: its worker stopped renewing the lease (killed, out of memory, or cut off)"
 

@@ -1,6 +1,7 @@
 import asyncio
 import os
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ def told(
 
 
 def untimed(calls: Any) -> list[dict[str, Any]]:
-    return [call.model_dump(exclude={"started_s", "duration_s"}) for call in calls]
+    return [call.model_dump(exclude={"started_s", "duration_s", "server", "call_id"}) for call in calls]
 
 
 def record(name: str, arguments: Any, result: Any = None, error: str | None = None, turn: int = 0) -> dict[str, Any]:
@@ -164,7 +165,7 @@ async def test_a_plugin_whose_server_is_down_is_refused_before_any_question(
 ) -> None:
     async with open_station() as station, open_shop() as server:
         prepared, _ = planned(suite(), "codex")
-        upstream = await station.upstream(prepared, "sim-careful")
+        upstream = await station.upstream(prepared, "sim-careful", AsyncExitStack())
         at_work: OpenAttempt = attempt(server, upstream, harness="codex", model="sim-careful")
         assert at_work.model is not None
         room = tmp_path / "room"

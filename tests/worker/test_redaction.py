@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalfarm.contracts.run import ModelRequest, ShellCommand, Telemetry, ToolCall, Trace, Turn
-from worker.redaction import COMMON, redacted
+from worker.redaction import COMMON, SIGNS, redacted
 
 # Put together here, so that nobody's scanner takes this file for a leak.
 KEY = "sk-" + "proj-" + "a1B2" * 6
@@ -120,3 +120,16 @@ def test_a_key_is_found_in_any_text(before: str, sign: str, after: str) -> None:
 
 def test_every_common_kind_has_a_name_that_tells_it() -> None:
     assert set(COMMON) == {"private-key", "bearer-token", "basic-auth", "api-key", "jwt", "url-password", "password"}
+
+
+@pytest.mark.parametrize("kind", COMMON)
+@given(data=st.data())
+def test_whatever_a_pattern_finds_bears_one_of_its_signs(kind: str, data: Any) -> None:
+    found = data.draw(st.from_regex(COMMON[kind]))
+    assert any(sign in found.lower() for sign in SIGNS[kind]) or not found.isascii()
+    assert redacted(traced(failure=found), {}).redacted
+
+
+@given(st.text(min_size=6), st.text(), st.text())
+def test_a_known_secret_is_found_wherever_it_stands(secret: str, before: str, after: str) -> None:
+    assert redacted(traced(failure=before + secret + after), {}, (secret,)).redacted.get("known")

@@ -1,6 +1,7 @@
 import asyncio
 import dataclasses
 import logging
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -201,6 +202,28 @@ async def test_a_worker_that_is_told_to_stop_begins_no_trial_more_and_gives_the_
         await dataclasses.replace(work.shift, stopping=lambda: next(stopping)).run("r1", (0, 1, 2))
         assert work.counts() == {"passed": 1, "waiting": 2, "attempts": 1}
         assert work.ledger.take(3, 60) == [1, 2]
+
+
+async def test_what_is_not_begun_in_time_goes_back_for_others_to_run(at_work: Any) -> None:
+    async with at_work("loop", repeats=3, take=3, simulation=ANSWER) as work:
+        await dataclasses.replace(work.shift, begin_within_s=-1).run("r1", (0, 1, 2))
+        assert work.counts() == {"waiting": 3}
+        assert sorted(work.ledger.take(3, 60)) == [0, 1, 2]
+
+
+async def test_a_message_s_next_trial_begins_as_soon_as_one_ends(at_work: Any) -> None:
+    async with at_work("loop", repeats=4, take=4, simulation=ANSWER) as work:
+        last_judged = threading.Event()
+
+        def grade(prepared: Any, trace: Trace) -> Result:
+            """The first trial ends when the last has ended, which has to begin beside it."""
+            if trace.trial.index == 3:
+                last_judged.set()
+            assert trace.trial.index or last_judged.wait(20)
+            return work.shift.grade(prepared, trace)
+
+        await dataclasses.replace(work.shift, grade=grade, side_by_side=2).run("r1", (0, 1, 2, 3))
+        assert work.counts() == {"passed": 4, "attempts": 4}
 
 
 async def test_an_attempt_is_committed_once_redis_knows_its_run_again(

@@ -159,18 +159,31 @@ async def test_there_is_one_way_to_the_simulated_models_of_a_suite_and_one_to_th
     async with open_station(OPENAI_API_KEY="sk-x", OPENAI_BASE_URL="http://127.0.0.1:9/v1") as station:
         prepared, _ = planned(suite())
         models = ("sim-careful", "sim-flaky", "gpt-x", "gpt-y")
-        ways = [await station.upstream(prepared, model) for model in models]
+        async with AsyncExitStack() as attempts:
+            ways = [await station.upstream(prepared, model, attempts) for model in models]
         assert [way.simulated for way in ways] == [True, True, False, False]
-        clients = [way.client for way in ways]
-        assert (clients[0] is clients[1], clients[2] is clients[3]) == (True, True)
+        assert [str(way.client.base_url) for way in ways[2:]] == ["http://127.0.0.1:9/v1/"] * 2
+        assert ways[0].client.base_url == ways[1].client.base_url
         assert dict(ways[2].headers) == {"authorization": "Bearer sk-x"}
         assert [way.gate.model for way in ways] == list(models)
-    assert {client.is_closed for client in clients} == {True}
+    assert {way.client.is_closed for way in ways} == {True}
+
+
+async def test_attempts_side_by_side_have_a_client_each_and_later_ones_take_it_over(
+    open_station: Any, planned: Any, suite: Any
+) -> None:
+    async with open_station(OPENAI_API_KEY="sk-x", OPENAI_BASE_URL="http://127.0.0.1:9/v1") as station:
+        prepared, _ = planned(suite())
+        async with AsyncExitStack() as first, AsyncExitStack() as second:
+            clients = [(await station.upstream(prepared, "gpt-x", stack)).client for stack in (first, second)]
+            assert clients[0] is not clients[1]
+        async with AsyncExitStack() as third:
+            assert (await station.upstream(prepared, "gpt-x", third)).client in clients
 
 
 async def error_of(station: Station, prepared: Any, model: str) -> EvalFarmError:
     with pytest.raises(EvalFarmError) as caught:
-        await station.upstream(prepared, model)
+        await station.upstream(prepared, model, AsyncExitStack())
     return caught.value
 
 

@@ -154,9 +154,8 @@ class ModelGateway:
 
     async def _try(self, path: str, headers: Mapping[str, str], body: bytes, tries: Tries, streamed: bool) -> Reply:
         gate, estimate = self._upstream.gate, estimated_tokens(body)
-        client = self._upstream.client
         try:
-            response = await client.send(client.build_request("POST", path, headers=headers, content=body), stream=True)
+            response = await self._upstream.post(path, headers, body)
         except httpx2.HTTPError as error:
             what = f"{type(error).__name__}: {error}"
             raise TryAgain(what, None, refusal(502, what)) from error

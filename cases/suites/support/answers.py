@@ -1,38 +1,31 @@
-"""What the support suite's facts cannot declare: whether a refusal names an exclusion that really applies."""
+"""What the support suite's facts cannot declare: whether a refusal rests on the window, where the record bears it out.
+
+The other exclusions are words, which facts can name. This one is a comparison of two figures that the tools returned.
+"""
 
 import re
 from collections.abc import Mapping
 from typing import Any
 
-NAMES = {
-    "final_sale": r"final[ -]?sale|sonderverkauf|endg[üu]ltig\w* verkauf",
-    "opened": r"\bopened\b|not unopened|unsealed|ge[öo]ffnet",
-    "too_late": r"\b\d+ (?:days?|tagen?)\b|window|too (?:late|old)|zu sp[äa]t",
-}
+_WINDOW = re.compile(
+    r"\b(?:window|limit|period|deadline|too (?:late|old|long)|(?:one|\d+) days? (?:too )?late|frist|zu spät)\b",
+    re.IGNORECASE,
+)
+_DAYS = re.compile(r"\b(?:days?|tagen?)\b", re.IGNORECASE)
 
 
-def names_an_exclusion(answer: str, evidence: Mapping[str, Any]) -> bool | None:
-    """Whether the answer names an exclusion that the record and the policy bear out; None without either."""
-    applying = exclusions(evidence)
-    return None if applying is None else any(re.search(NAMES[one], answer, re.IGNORECASE) for one in applying)
+def names_the_window(answer: str, evidence: Mapping[str, Any]) -> bool | None:
+    """Whether the answer gives an age beyond the window, or the window itself, as the reason.
 
-
-def names_every_exclusion(answer: str, evidence: Mapping[str, Any]) -> bool | None:
-    """Whether the answer names each exclusion that applies; None without record or policy."""
-    applying = exclusions(evidence)
-    return None if applying is None else all(re.search(NAMES[one], answer, re.IGNORECASE) for one in applying)
-
-
-def exclusions(evidence: Mapping[str, Any]) -> list[str] | None:
-    """The exclusions that apply to the order returned last."""
+    None without record or policy, and where it speaks of days in a way that is not read here, as in words.
+    """
     orders = [told for told in evidence.values() if "order_id" in told and told["status"] == "ok"]
     policies = [told for told in evidence.values() if "max_age_days" in told]
     if not orders or not policies:
         return None
-    order, policy = orders[-1], policies[-1]
-    applying = {
-        "final_sale": order["final_sale"] and policy["excludes_final_sale"],
-        "opened": policy["requires_unopened"] and not order["unopened"],
-        "too_late": order["delivered_age_days"] > policy["max_age_days"],
-    }
-    return [name for name, applies in applying.items() if applies]
+    age, most = orders[-1]["delivered_age_days"], policies[-1]["max_age_days"]
+    if age <= most:
+        return False
+    if _WINDOW.search(answer) or re.search(rf"\b{age}\b", answer):
+        return True
+    return None if _DAYS.search(answer) else False

@@ -1,13 +1,13 @@
 """What needs a look, by fixed thresholds; each item names the latest conversation that shows it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Literal
 
 from pydantic import Field
 
-from evalfarm.analysis.conversations.totals import latest, skill_of, tool_groups
+from evalfarm.analysis.conversations.totals import ToolGroup, latest, skill_of, tool_groups
 from evalfarm.contracts.base import Contract
 from evalfarm.contracts.conversation import Conversation
 
@@ -35,18 +35,50 @@ class Item:
     conversation: str  #: the latest that shows it
 
 
+@dataclass(frozen=True, slots=True)
+class SkillFacts:
+    """What the list is made of, for one skill: whoever adds up the rows, in Python or in SQL."""
+
+    conversations: int
+    success: float
+    cost_usd: float | None  #: mean; None: one is not known
+    shown: Mapping[Flag, tuple[int, str]]  #: of what one conversation shows: in how many, and the latest of them
+    failed: str | None  #: the latest that did not succeed
+
+
+Dear = Callable[[str, float], str]
+"""The latest conversation of a skill that costs so much or more."""
+
+
 def attention(
     rows: Sequence[Conversation], baseline: Sequence[Conversation] | None, limits: Thresholds
 ) -> tuple[Item, ...]:
     """The list, over counted conversations. Without a baseline, what is only seen against one is left out."""
     skills = _by_skill(rows)
-    before = _by_skill(baseline or ())
+
+    def dear(skill: str, bar: float) -> str:
+        return latest([row for row in skills[skill] if row.cost_usd is not None and row.cost_usd >= bar]).conversation
+
+    facts, before = (
+        {skill: _facts(same, limits) for skill, same in side.items()} for side in (skills, _by_skill(baseline or ()))
+    )
+    return listed(facts, before, tool_groups(rows), limits, dear)
+
+
+def listed(
+    skills: Mapping[str, SkillFacts],
+    before: Mapping[str, SkillFacts],
+    tools: Sequence[ToolGroup],
+    limits: Thresholds,
+    dear: Dear,
+) -> tuple[Item, ...]:
+    """The list, from what the conversations of each skill and the calls of each tool add up to."""
     items: list[Item] = []
-    for skill, same in skills.items():
-        items += _of_conversations(skill, same, limits)
+    for skill, facts in skills.items():
+        items += _of_conversations(skill, facts, limits)
         if skill in before:
-            items += _against(skill, same, before[skill], limits)
-    items += _of_tools(rows, limits)
+            items += _against(skill, facts, before[skill], limits, dear)
+    items += _of_tools(tools, limits)
     order: dict[Flag, int] = {flag: place for place, flag in enumerate(_FLAGS)}
     return tuple(sorted(items, key=lambda item: order[item.flag]))
 
@@ -61,46 +93,48 @@ def _by_skill(rows: Sequence[Conversation]) -> dict[str, list[Conversation]]:
     return found
 
 
-def _of_conversations(skill: str, rows: Sequence[Conversation], limits: Thresholds) -> Iterator[Item]:
-    looks: tuple[tuple[Flag, str, Callable[[Conversation], bool]], ...] = (
-        ("writes", "wrote to a server", lambda row: row.writes >= limits.writes),
-        ("without_tools", "ran without its tools", lambda row: row.tools_unavailable),
-        (
-            "repeats",
-            f"made one call {limits.repeats} times more or oftener",
-            lambda r: r.most_repeats >= limits.repeats,
-        ),
+def _facts(rows: Sequence[Conversation], limits: Thresholds) -> SkillFacts:
+    looks: dict[Flag, Callable[[Conversation], bool]] = {
+        "writes": lambda row: row.writes >= limits.writes,
+        "without_tools": lambda row: row.tools_unavailable,
+        "repeats": lambda row: row.most_repeats >= limits.repeats,
+    }
+    found = {flag: [row for row in rows if shows(row)] for flag, shows in looks.items()}
+    failed = [row for row in rows if not row.success]
+    costs = [row.cost_usd for row in rows if row.cost_usd is not None]
+    return SkillFacts(
+        conversations=len(rows),
+        success=fmean(row.success for row in rows),
+        cost_usd=fmean(costs) if len(costs) == len(rows) else None,
+        shown={flag: (len(same), latest(same).conversation) for flag, same in found.items() if same},
+        failed=latest(failed).conversation if failed else None,
     )
-    for flag, told, shows in looks:
-        if found := [row for row in rows if shows(row)]:
-            yield Item(flag, skill, f"{told} in {len(found)} of {len(rows)}", latest(found).conversation)
 
 
-def _against(
-    skill: str, rows: Sequence[Conversation], before: Sequence[Conversation], limits: Thresholds
-) -> Iterator[Item]:
-    rate, was = (fmean(row.success for row in side) for side in (rows, before))
-    if rate < was and was - rate >= limits.success_drop:
-        failed = [row for row in rows if not row.success]
-        yield Item("succeeds_less", skill, f"{rate:.1%} against {was:.1%}", latest(failed).conversation)
-    costs, earlier = (_costs(side) for side in (rows, before))
-    if costs and earlier and fmean(earlier) > 0:
-        mean, base = fmean(costs), fmean(earlier)
+def _of_conversations(skill: str, facts: SkillFacts, limits: Thresholds) -> Iterator[Item]:
+    told: dict[Flag, str] = {
+        "writes": "wrote to a server",
+        "without_tools": "ran without its tools",
+        "repeats": f"made one call {limits.repeats} times more or oftener",
+    }
+    for flag, (count, conversation) in facts.shown.items():
+        yield Item(flag, skill, f"{told[flag]} in {count} of {facts.conversations}", conversation)
+
+
+def _against(skill: str, facts: SkillFacts, before: SkillFacts, limits: Thresholds, dear: Dear) -> Iterator[Item]:
+    rate, was = facts.success, before.success
+    if rate < was and was - rate >= limits.success_drop and facts.failed is not None:
+        yield Item("succeeds_less", skill, f"{rate:.1%} against {was:.1%}", facts.failed)
+    mean, base = facts.cost_usd, before.cost_usd
+    if mean is not None and base is not None and base > 0:
         bar = base * (1 + limits.cost_increase)
         if mean >= bar:
-            dear = [row for row in rows if row.cost_usd is not None and row.cost_usd >= bar]
             told = f"${mean:.4f} a conversation against ${base:.4f}, {mean / base - 1:+.0%}"
-            yield Item("costs_more", skill, told, latest(dear).conversation)
+            yield Item("costs_more", skill, told, dear(skill, bar))
 
 
-def _costs(rows: Sequence[Conversation]) -> list[float]:
-    """Every conversation's cost; empty where one is not known."""
-    known = [row.cost_usd for row in rows if row.cost_usd is not None]
-    return known if len(known) == len(rows) else []
-
-
-def _of_tools(rows: Sequence[Conversation], limits: Thresholds) -> Iterator[Item]:
-    for tool in tool_groups(rows):
+def _of_tools(tools: Sequence[ToolGroup], limits: Thresholds) -> Iterator[Item]:
+    for tool in tools:
         if tool.kind == "builtin" or tool.calls < limits.tool_calls:
             continue
         if tool.failing_calls and tool.failing_share >= limits.tool_failures:

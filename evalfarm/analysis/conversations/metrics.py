@@ -164,16 +164,25 @@ def _why_not(subject: Subject, baseline: Subject) -> str:
     return "" if subject.prompts == baseline.prompts else "other prompts were asked: their digests differ"
 
 
-def _judged(before: Sequence[Conversation], rows: Sequence[Conversation]) -> Judged:
+Unit = tuple[str, str, str, str]
+"""A case in one model × harness, and in one variant where several are told apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnitSum:
+    """What the conversations of one unit add up to."""
+
+    conversations: int
+    successes: int
+    cost_usd: float | None  #: mean; None: one is not known
+
+
+def judge(before: Mapping[Unit, UnitSum], now: Mapping[Unit, UnitSum]) -> Judged:
     """Both paired on the case in one model × harness; a case's units are not independent, and make a family."""
-    many = any(len({row.variant for row in side}) > 1 for side in (before, rows))
-    sides = [_by_unit(side, many) for side in (before, rows)]
-    units = [unit for unit in sides[0] if unit in sides[1]]
-    counts = [
-        case_counts([sum(row.success for row in side[unit]) for unit in units], [len(side[unit]) for unit in units])
-        for side in sides
-    ]
-    cost = figure_change(*([_mean_cost(side[unit]) for unit in units] for side in sides))
+    units = [unit for unit in before if unit in now]
+    sides = [[side[unit] for unit in units] for side in (before, now)]
+    counts = [case_counts([one.successes for one in side], [one.conversations for one in side]) for side in sides]
+    cost = figure_change(*([np.nan if one.cost_usd is None else one.cost_usd for one in side] for side in sides))
     return Judged(
         success=compare(counts[0], counts[1], [unit[0] for unit in units]),
         cost=cost,
@@ -181,19 +190,24 @@ def _judged(before: Sequence[Conversation], rows: Sequence[Conversation]) -> Jud
     )
 
 
-Unit = tuple[str, str, str, str]
+def _judged(before: Sequence[Conversation], rows: Sequence[Conversation]) -> Judged:
+    many = any(len({row.variant for row in side}) > 1 for side in (before, rows))
+    return judge(_by_unit(before, many), _by_unit(rows, many))
 
 
-def _by_unit(rows: Sequence[Conversation], by_variant: bool) -> Mapping[Unit, list[Conversation]]:
-    """Rows by case, model and harness; by variant too where a side has several, so that they are not mixed."""
+def _by_unit(rows: Sequence[Conversation], by_variant: bool) -> Mapping[Unit, UnitSum]:
+    """Sums by case, model and harness; by variant too where a side has several, so that they are not mixed."""
     found: dict[Unit, list[Conversation]] = {}
     for row in rows:
         found.setdefault((row.case, row.model, row.harness, row.variant if by_variant else ""), []).append(row)
-    return found
+    return {
+        unit: UnitSum(len(same), sum(row.success for row in same), _mean_cost(same)) for unit, same in found.items()
+    }
 
 
-def _mean_cost(rows: Sequence[Conversation]) -> float:
-    return float(np.mean([np.nan if row.cost_usd is None else row.cost_usd for row in rows]))
+def _mean_cost(rows: Sequence[Conversation]) -> float | None:
+    costs = [row.cost_usd for row in rows if row.cost_usd is not None]
+    return float(np.mean(costs)) if len(costs) == len(rows) else None
 
 
 def _cost_finding(change: FigureChange) -> CostFinding:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from evalfarm.analysis.judgement.disagreements import RULES
 from evalfarm.analysis.judgement.targets import Judged
 from evalfarm.analysis.statistics.judge_bias import at_most, even_odds, rank_shift
 from evalfarm.analysis.statistics.judges import Agreement, agreement
@@ -74,11 +75,11 @@ def calibrate(
         by_category=_sliced(both, lambda one: one.target.category),
         by_kind=_sliced(both, lambda one: one.target.answer.kind),
         by_length=_by_length(both),
-        by_criterion=_by_criterion(kept),
+        by_criterion=_by_criterion(kept) if about.judge.rubrics else (),
         length=_length_effect(both),
         pairs=pair_figures(pairs),
         self_disagreement=label_disagreement(*_repeated(kept)),
-        disagreements=tuple(_disagreement(one) for one in both if one.value != one.target.reference),
+        disagreements=tuple(_disagreement(about, one) for one in both if one.value != one.target.reference),
         findings=(),
         requests=requests,
         cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
@@ -196,15 +197,15 @@ def _repeated(kept: Sequence[Judged]) -> tuple[list[list[int]], list[str]]:
     return [[values.count(value) for value in _VALUES] for values in told], [one.target.answer.case for one in kept]
 
 
-def _disagreement(one: Judged) -> Disagreement:
-    answer = one.target.answer
+def _disagreement(about: About, one: Judged) -> Disagreement:
+    answer, who = one.target.answer, JUDGE if about.judge.rubrics else RULES
     return Disagreement(
         place=answer.id,
         case=answer.case,
         request=one.target.exhibit.turns[-1].query,
         evidence=one.target.exhibit.evidence,
         answer=answer.answer,
-        labels={JUDGE: one.value, PEOPLE: one.target.reference},
+        labels={who: one.value, PEOPLE: one.target.reference},
         cites=answer.cites,
         reasons=tuple(f"{label.criterion}: {label.reason}" for label in one.opinions[0].labels if label.reason),
     )

@@ -14,20 +14,21 @@ from evalfarm.errors import UsageError
 _NOT_KNOWN = Measure(value=None, low=None, high=None)
 
 
-def corrected_rates(run: str, results: Iterable[Result], rates: ErrorRates) -> tuple[CorrectedRate, ...]:
-    """The pass rate of each arm by the judge's label, and by people's as far as the error rates tell.
+def corrected_rates(run: str, results: Iterable[Result], rates: ErrorRates, grader: str) -> tuple[CorrectedRate, ...]:
+    """The pass rate of each arm by a grader's label, and by people's as far as its error rates tell.
 
-    Over the answers that the judge decided. The corrected one is not known where the judge hardly tells right from
-    wrong (`rogan_gladen`). Raises UsageError for a run without a judge's label.
+    Over the answers that it decided. The corrected one is not known where the judge hardly tells right from
+    wrong (`rogan_gladen`). Raises UsageError for a run without such a label.
     """
     told: dict[ArmName, list[str]] = {}
     for result in results:
         arm = ArmName(result.trial.arm.model, result.trial.arm.harness, result.trial.arm.variant)
-        values = [label.value for label in result.labels if label.grader == JUDGE and label.value != "INCONCLUSIVE"]
+        values = [label.value for label in result.labels if label.grader == grader and label.value != "INCONCLUSIVE"]
         if values:
             told.setdefault(arm, []).extend(values)
     if not told:
-        raise UsageError(f"no answer of run {run!r} has a label of a judge", "run it with --judge MODEL")
+        hint = "run it with --judge MODEL" if grader == JUDGE else "give its cases `facts`"
+        raise UsageError(f"no answer of run {run!r} has a label of the grader {grader!r}", hint)
     return tuple(_corrected(run, arm, values.count("PASS"), len(values), rates) for arm, values in told.items())
 
 

@@ -27,7 +27,7 @@ def disagreements(
     for result, trace in answered:
         labels = dict(_labels(result, trace, known))
         if {"PASS", "FAIL"} <= set(labels.values()):
-            one = _disagreement(plan, result, trace, labels)
+            one = to_decide(plan, trace, labels, _reasons(result, labels))
             found.setdefault(one.subject, one)
     return tuple(found.values())
 
@@ -38,13 +38,13 @@ def still_open(found: Iterable[Disagreement], decisions: Iterable[Adjudication])
     return tuple(one for one in found if one.subject not in decided)
 
 
-def _labels(result: Result, trace: Trace, known: Mapping[str, LabelValue]) -> Iterator[tuple[str, LabelValue]]:
-    yield from ((label.grader, label.value) for label in result.labels if label.grader in (RULES, JUDGE))
-    if (person := known.get(subject_of(trace.trial.case, trace.answer))) is not None:
-        yield PEOPLE, person
+def apart(result: Result) -> bool:
+    """Whether rules and judge say the opposite of each other."""
+    return {"PASS", "FAIL"} <= {label.value for label in result.labels if label.grader in (RULES, JUDGE)}
 
 
-def _disagreement(plan: Plan, result: Result, trace: Trace, labels: dict[str, LabelValue]) -> Disagreement:
+def to_decide(plan: Plan, trace: Trace, labels: dict[str, LabelValue], reasons: tuple[str, ...] = ()) -> Disagreement:
+    """An answer as a reviewer is shown it; without `labels` and `reasons`, which are those of graders, unbiased."""
     reference = plan.suite.case(trace.trial.case).reference
     return Disagreement(
         place=f"{trace.run}/{trace.trial.index}",
@@ -53,8 +53,17 @@ def _disagreement(plan: Plan, result: Result, trace: Trace, labels: dict[str, La
         evidence=trace.served_calls,
         answer=trace.answer,
         labels=labels,
-        reasons=tuple(
-            f"{label.grader}: {reason}" for label in result.labels if label.grader in labels for reason in label.reasons
-        ),
+        reasons=reasons,
         cites="" if reference is None else ", ".join(reference.rests_on),
     )
+
+
+def _labels(result: Result, trace: Trace, known: Mapping[str, LabelValue]) -> Iterator[tuple[str, LabelValue]]:
+    yield from ((label.grader, label.value) for label in result.labels if label.grader in (RULES, JUDGE))
+    if (person := known.get(subject_of(trace.trial.case, trace.answer))) is not None:
+        yield PEOPLE, person
+
+
+def _reasons(result: Result, labels: Mapping[str, LabelValue]) -> tuple[str, ...]:
+    told = (label for label in result.labels if label.grader in labels)
+    return tuple(f"{label.grader}: {reason}" for label in told for reason in label.reasons)

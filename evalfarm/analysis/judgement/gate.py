@@ -13,9 +13,9 @@ from evalfarm.analysis.judgement.nights import Judged, NightNote, as_family, jud
 from evalfarm.analysis.judgement.notes import ArmNote, RunNote, Source, arm_note, run_note
 from evalfarm.analysis.statistics.drift import BarCheck, BarVerdict, against_bar
 from evalfarm.analysis.statistics.regression import NIGHTLY, NightlyRule
+from evalfarm.contracts.gate import GateVerdict
 from evalfarm.errors import UsageError
 
-GateVerdict = Literal["held", "regressed", "improved", "inconclusive"]
 _WORST_FIRST: tuple[GateVerdict, ...] = ("regressed", "inconclusive", "improved", "held")
 _OF_BAR: dict[BarVerdict, tuple[GateVerdict, str]] = {
     "met": ("held", "with 95 % confidence the pass rate reaches"),

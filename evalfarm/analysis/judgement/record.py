@@ -34,6 +34,7 @@ class RunRecord:
     labels: tuple[CaseLabels, ...]
     unresolved: tuple[str, ...]  #: cases that a right answer leaves open
     disputed: tuple[str, ...]  #: cases whose reference reviewers disagree on
+    disagreements: tuple[str, ...]  #: answers on which labels disagree and nobody has decided
     gaps: tuple[str, ...]  #: why trials are inconclusive, those of most cases first
 
     @property
@@ -48,12 +49,13 @@ def run_record(summary: RunSummary) -> RunRecord | None:
         return None
     manifest = summary.manifest
     named = ("grader", "loop", "plugin", "prompts")
+    of_judges = sorted(name for name in manifest.digests if name.startswith(("judge/", "rubric/")))
     return RunRecord(
         versions={
             f"suite {manifest.suite}": manifest.suite_version,
             "evalfarm": manifest.evalfarm,
             **{name: version for name, version in sorted(manifest.versions.items())},
-            **{name: manifest.digests[name] for name in named if name in manifest.digests},
+            **{name: manifest.digests[name] for name in (*named, *of_judges) if name in manifest.digests},
         },
         categories={one.category: one.cases for one in summary.categories},
         cases=manifest.cases,
@@ -65,6 +67,7 @@ def run_record(summary: RunSummary) -> RunRecord | None:
         labels=_labels(summary),
         unresolved=summary.unresolved,
         disputed=summary.disputed,
+        disagreements=summary.disagreements,
         gaps=_gaps(summary),
     )
 

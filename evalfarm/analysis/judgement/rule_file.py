@@ -1,7 +1,8 @@
 """The numbers of the nightly rule as a person writes them: a `[gate]` table of TOML, and NAME=NUMBER."""
 
+import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import fields, replace
 from typing import Any
 
@@ -23,7 +24,7 @@ def rule_of_file(text: str, path: str) -> NightlyRule:
         raise UsageError(f"{path} is no TOML: {error}") from error
     if not isinstance(table, dict):
         raise UsageError(f"{path} has no [gate] table", f"write the numbers of the rule there: {', '.join(_NAMES)}")
-    return _with(NIGHTLY, table.items(), f"{path}, [gate]: ")
+    return _with(NIGHTLY, table.items(), lambda name: f"{path}:{_line_of(text, name)}, [gate]: ")
 
 
 def with_numbers(rule: NightlyRule, settings: Iterable[str]) -> NightlyRule:
@@ -32,11 +33,13 @@ def with_numbers(rule: NightlyRule, settings: Iterable[str]) -> NightlyRule:
     Raises UnknownName for a name that the rule does not have, UsageError for what is no number or out of its range.
     """
     pairs = [(name.strip(), value.strip()) for name, _, value in (text.partition("=") for text in settings)]
-    return _with(rule, ((name, _number(value)) for name, value in pairs), "--set: ")
+    return _with(rule, ((name, _number(value)) for name, value in pairs), lambda _: "--set: ")
 
 
-def _with(rule: NightlyRule, values: Iterable[tuple[str, object]], where: str) -> NightlyRule:
+def _with(rule: NightlyRule, values: Iterable[tuple[str, object]], where_is: Callable[[str], str]) -> NightlyRule:
+    """`where_is` says where a number was set, for what is told of it."""
     for name, value in values:
+        where = where_is(name)
         if name not in _NAMES:
             raise UnknownName(f"{where}the rule has no number {name!r}", f"its numbers: {', '.join(_NAMES)}")
         if isinstance(value, bool) or not isinstance(value, int | float):
@@ -44,11 +47,20 @@ def _with(rule: NightlyRule, values: Iterable[tuple[str, object]], where: str) -
         number: dict[str, Any] = {name: _checked(name, value, where)}
         rule = replace(rule, **number)
     if rule.least_nights > rule.most_nights:
+        where = where_is("most_nights")
         raise UsageError(
             f"{where}least_nights ({rule.least_nights}) is more than most_nights ({rule.most_nights})",
             "a baseline holds most_nights at most",
         )
     return rule
+
+
+def _line_of(text: str, name: str) -> int:
+    """The line of the [gate] table that sets a number; its heading's, where none does. TOML's reader keeps no lines."""
+    lines = text.splitlines()
+    heading = next((at for at, line in enumerate(lines) if re.match(r"\s*\[\s*gate\s*\]", line)), 0)
+    said = re.compile(rf"\s*[\"']?{re.escape(name)}[\"']?\s*=")
+    return next((at for at in range(heading, len(lines)) if said.match(lines[at])), heading) + 1
 
 
 def _checked(name: str, value: float, where: str) -> float:

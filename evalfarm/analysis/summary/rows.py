@@ -51,6 +51,7 @@ _RESULT = """{
   "attempt": "INTEGER", "outcome": "VARCHAR", "verdict": "VARCHAR",
   "labels": [{"grader": "VARCHAR", "value": "VARCHAR", "reasons": ["VARCHAR"]}],
   "failure": "VARCHAR", "tool_calls": "DOUBLE", "reasoning_tokens": "DOUBLE", "latency_s": "DOUBLE",
+  "input_tokens": "DOUBLE", "cached_tokens": "DOUBLE", "output_tokens": "DOUBLE",
   "waited_s": "DOUBLE", "cost_usd": "DOUBLE", "all_attempts_usd": "DOUBLE",
   "request_latency_s": ["DOUBLE"]
 }"""
@@ -68,6 +69,17 @@ FROM (
 ) GROUP BY ALL
 """
 """What each grader said, counted by cell; of results of ours only."""
+
+_TOKENS = """
+CREATE TABLE tokens AS
+SELECT r.trial.arm.model AS model, r.trial.arm.harness AS harness, r.trial.arm.variant AS variant,
+    sum(greatest(coalesce(r.input_tokens, 0) - coalesce(r.cached_tokens, 0), 0)) AS input,
+    sum(coalesce(r.cached_tokens, 0)) AS cached,
+    sum(greatest(coalesce(r.output_tokens, 0) - coalesce(r.reasoning_tokens, 0), 0)) AS output,
+    sum(coalesce(r.reasoning_tokens, 0)) AS reasoning
+FROM results GROUP BY ALL
+"""
+"""Tokens by arm, each token once; of results of ours only."""
 
 #: Results handed over in one statement: some megabytes.
 _CHUNK = 5_000
@@ -156,6 +168,7 @@ def rows_of_run(plan: Plan, results: Iterable[str]) -> Rows:
         [_width(plan), plan.size, _width(plan)],
     )
     rows.run(_GRADES)
+    rows.run(_TOKENS)
     rows.run("DROP TABLE results")
     return rows
 

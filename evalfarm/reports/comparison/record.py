@@ -36,7 +36,10 @@ def _lines(record: RunRecord) -> Iterator[str]:
         yield f"Planned and not run: {plural(record.not_run, 'trial')}"
     if record.infra_failed:
         yield f"Run and lost to infrastructure: {plural(record.infra_failed, 'trial')}"
-    yield f"Open disagreements on a reference: {some(record.disputed) if record.disputed else 'none'}"
+    yield f"Disputed references: {some(record.disputed) if record.disputed else 'none'}"
+    count = plural(len(record.disagreements), "answer")
+    open_ones = f"{count} ({some(record.disagreements)})" if record.disagreements else "none"
+    yield f"Open disagreements between labels: {open_ones}"
     if record.unresolved:
         count = plural(len(record.unresolved), "case")
         yield f"Left open by a right answer: {count} ({some(record.unresolved)})"

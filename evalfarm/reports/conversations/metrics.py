@@ -13,7 +13,7 @@ from evalfarm.reports.table import Table
 
 _SHORT_DIGEST = 8
 
-_FLAG_WORDS = {
+FLAG_WORDS = {
     "writes": "Wrote to a server",
     "without_tools": "Ran without its tools",
     "succeeds_less": "Succeeds less often",
@@ -83,7 +83,7 @@ def _judged(name: str, judged: Judged) -> Iterator[Said]:
 
 
 def _attention(items: tuple[Item, ...]) -> Listed:
-    lines = tuple(f"{_FLAG_WORDS[item.flag]}: {item.subject}: {item.told}; see {item.conversation}" for item in items)
+    lines = tuple(f"{FLAG_WORDS[item.flag]}: {item.subject}: {item.told}; see {item.conversation}" for item in items)
     return Listed("Needs a look", lines or ("Nothing: every figure is within its threshold.",))
 
 

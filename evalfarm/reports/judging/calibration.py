@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from evalfarm.contracts.calibration import Calibration, ErrorRates, Share
-from evalfarm.contracts.judging import JUDGE, PEOPLE
 from evalfarm.reports.comparison.blocks import Block, Listed, Said, Typed
+from evalfarm.reports.judging.disagreements import told
 from evalfarm.reports.numbers import cost, interval, measure, percent, plural, probability, rate_with_interval
 from evalfarm.reports.table import Table
 
@@ -45,10 +45,7 @@ def _opening(found: Calibration) -> Iterator[Block]:
 
 def _what(found: Calibration) -> Iterator[Block]:
     simulated = "; a simulated judge" if found.simulated else ""
-    yield Said(
-        f"Suite {found.suite} {found.suite_version}, prompt {found.judge.prompt_version}, "
-        f"rubrics {', '.join(found.judge.rubrics)}{simulated}."
-    )
+    yield Said(f"Suite {found.suite} {found.suite_version}, {_instrument(found)}{simulated}.")
     left_out = f", {found.disputed} of them disputed and left out" if found.disputed else ""
     changed = f", {found.adjudicated} with a label from adjudication" if found.adjudicated else ""
     yield Said(
@@ -61,6 +58,13 @@ def _what(found: Calibration) -> Iterator[Block]:
         f"this one in {plural(uses.versions, 'version')}."
     )
     yield Said(f"{plural(found.requests, 'request')}, {cost(found.cost_usd)}.")
+
+
+def _instrument(found: Calibration) -> str:
+    judge = found.judge
+    if not judge.rubrics:
+        return f"facts, read by version {judge.prompt_version} of the rules"
+    return f"prompt {judge.prompt_version}, rubrics {', '.join(judge.rubrics)}"
 
 
 def _errors(found: Calibration) -> Table:
@@ -130,10 +134,7 @@ def _corrected(found: Calibration) -> Table:
 
 def _disagreements(found: Calibration) -> Iterator[Block]:
     shown = found.disagreements[:_SHOWN_DISAGREEMENTS]
-    lines = [
-        f"{one.place}: judge {one.labels[JUDGE]}, people {one.labels[PEOPLE]} ({one.cites}): “{_short(one.answer)}”"
-        for one in shown
-    ]
+    lines = [f"{one.place}: {told(one)} ({one.cites}): “{_short(one.answer)}”" for one in shown]
     more = len(found.disagreements) - len(shown)
     if more:
         lines.append(f"… and {more} more, with --json")

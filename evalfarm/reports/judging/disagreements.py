@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from evalfarm.contracts.judging import Disagreement
 from evalfarm.reports.comparison.blocks import Block, Listed, Said
 from evalfarm.reports.numbers import plural
-from evalfarm.reports.table import Table
 
 
 def listed(found: Sequence[Disagreement]) -> list[Block]:
-    """All that are open, in a table."""
+    """All that are open, a line each."""
     if not found:
         return [Said("No label disagrees with another, or all have been decided.", finding=True)]
-    rows = tuple((one.place, one.case, told(one), one.cites) for one in found)
-    heads = ("answer", "case", "labels", "rests on")
+    lines = (
+        f"{one.place}, case {one.case}: {told(one)}" + (f"; rests on {one.cites}" * bool(one.cites)) for one in found
+    )
     return [
         Said(f"{plural(len(found), 'answer')} on which labels disagree", finding=True),
-        Table("Open disagreements", heads, rows, words=len(heads)),
+        Listed("Open disagreements", tuple(lines)),
     ]
 
 

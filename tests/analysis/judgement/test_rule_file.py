@@ -31,10 +31,10 @@ def test_numbers_can_be_set_one_by_one() -> None:
     [
         ("screen = 0.2\n", "rule.toml has no [gate] table"),
         ("[gate\n", "rule.toml is no TOML"),
-        ("[gate]\nscreen = true\n", "rule.toml, [gate]: screen is no number: True"),
-        ("[gate]\nscreen = 1.5\n", "rule.toml, [gate]: screen is 1.5"),
-        ("[gate]\nconfirm_repeats = 0\n", "rule.toml, [gate]: confirm_repeats is 0"),
-        ("[gate]\nmost_nights = 4\n", "rule.toml, [gate]: least_nights (5) is more than most_nights (4)"),
+        ("[gate]\nscreen = true\n", "rule.toml:2, [gate]: screen is no number: True"),
+        ("[gate]\nscreen = 1.5\n", "rule.toml:2, [gate]: screen is 1.5"),
+        ("[gate]\nconfirm_repeats = 0\n", "rule.toml:2, [gate]: confirm_repeats is 0"),
+        ("[gate]\nmost_nights = 4\n", "rule.toml:2, [gate]: least_nights (5) is more than most_nights (4)"),
     ],
 )
 def test_a_file_that_makes_no_rule_is_refused(text: str, told: str) -> None:

@@ -18,6 +18,7 @@ WHOLE = RunRecord(
     labels=(CaseLabels("a", "tool_route", 3, 0, 0), CaseLabels("a", "answer", 1, 2, 0)),
     unresolved=(),
     disputed=(),
+    disagreements=(),
     gaps=(),
 )
 CUT_SHORT = RunRecord(
@@ -32,6 +33,7 @@ CUT_SHORT = RunRecord(
     labels=(CaseLabels("a", "tool_route", 1, 0, 1),),
     unresolved=("b",),
     disputed=("a",),
+    disagreements=("r-2/4",),
     gaps=("the witnesses disagree",),
 )
 
@@ -48,7 +50,8 @@ def test_each_run_is_told_with_what_it_tested_and_what_it_left_undone() -> None:
                 "Versions: suite desk 2, grader abababababab",
                 "Cases by category: edge 2; without a case: other. Coverage, no accuracy in production",
                 "Repetition plan: 2 cases × 1 arm × 3 repeats, 6 trials, carried out in full",
-                "Open disagreements on a reference: none",
+                "Disputed references: none",
+                "Open disagreements between labels: none",
             ),
         ),
         Listed(
@@ -58,7 +61,8 @@ def test_each_run_is_told_with_what_it_tested_and_what_it_left_undone() -> None:
                 "Repetition plan: 2 cases × 1 arm × 3 repeats, 6 trials, NOT carried out in full",
                 "Planned and not run: 2 trials",
                 "Run and lost to infrastructure: 1 trial",
-                "Open disagreements on a reference: a",
+                "Disputed references: a",
+                "Open disagreements between labels: 1 answer (r-2/4)",
                 "Left open by a right answer: 1 case (b)",
                 "Unresolved gap: the witnesses disagree",
             ),
