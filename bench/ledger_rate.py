@@ -24,7 +24,7 @@ def main(home: Path, trials: int) -> None:
         client = connect(url)
         ledger = Ledger(client, "bench")
         ledger.create(1_000_000, "sha256:0")
-        indices = [index for _ in range(0, trials, _TAKEN) for index in ledger.take(_TAKEN, 600.0)]
+        indices = [index for at in range(0, trials, _TAKEN) for index in ledger.take(min(_TAKEN, trials - at), 600.0)]
         began = time.perf_counter()
         for index in indices:
             attempt = ledger.claim(index, "bench", 60.0).attempt

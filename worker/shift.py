@@ -6,6 +6,7 @@ what is written, and a lease renewed while the attempt runs tells everyone else 
 
 import asyncio
 import logging
+import os
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -118,6 +119,11 @@ class Shift:
         trial, number = work.trial, work.number
         try:
             return await observe(self.station, prepared, trial, number, lambda: work.stopped)
+        except MemoryError:
+            # What else is at work here would fail of it next, and a process without memory does not even end in order.
+            # This way all of it is lost and tried again, each trial by itself.
+            log.critical("trial %d attempt %d took all memory; its process ends", trial.index, number)
+            os._exit(1)
         except Exception as error:
             # A fault of our own must close the attempt as infrastructure now, not hang until its lease lapses.
             log.exception("trial %d attempt %d broke the worker", trial.index, number)

@@ -28,7 +28,7 @@ from tests.faults.proxy import Proxy, proxy_to
 from tests.faults.s3 import BUCKET, Bucket
 
 #: Seconds. Short, so that what waits for a lease to lapse is over soon; three renewals must fit in on a busy machine.
-LEASE_S = 2.0
+LEASE_S = 3.0
 #: Seconds after which a trial that nobody claimed is sent again: half a lease, as the feeder's own 30 s are half of 60.
 DISPATCH_S = LEASE_S / 2
 RUN = "faults-1"

@@ -78,9 +78,9 @@ def test_a_run_whose_redis_was_emptied_with_nobody_there_is_brought_back_by_a_co
 
 def test_a_run_that_is_decided_and_not_sealed_survives_the_loss_of_redis(start_farm: Callable[..., Farm]) -> None:
     farm = start_farm()
+    held = farm.provider.hold("case-c", times=9)
     farm.work()
     tender = farm.tend()
-    held = farm.provider.hold("case-c")
     held.wait()
     until(lambda: farm.progress().closed == farm.plan.size - 1, "that all but one are decided")
     tender.stop()

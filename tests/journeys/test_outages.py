@@ -100,7 +100,5 @@ def test_a_scheduler_outlives_an_outage_of_redis_and_tells_of_it_once(another_pl
         started.hear("every open run is tended again")
         started.process.send_signal(signal.SIGTERM)
         started.end()
-    said = [line for line in started.told if "Redis" in line]
-    assert said == [
-        f"cannot reach Redis at redis://127.0.0.1:{port}/0: Error 111 connecting to 127.0.0.1:{port}. Connection refused.\n"
-    ]
+    (said,) = [line for line in started.told if "Redis" in line]
+    assert said.startswith(f"cannot reach Redis at redis://127.0.0.1:{port}/0: ")
