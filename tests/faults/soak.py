@@ -18,9 +18,9 @@ _ALL = (*OF_THE_BROKER, *OF_THE_NETWORK, *OF_WORKERS)
 
 
 def one_round(seed: int) -> None:
-    """A run of 24 trials under two workers and two who tend it, broken a few times at random moments."""
+    """A run of 40 trials under two workers and two who tend it, broken a few times at random moments."""
     draw = random.Random(seed)
-    with TemporaryDirectory(prefix="evalfarm-soak-") as folder, farm(Path(folder), plan_of(12)) as here:
+    with TemporaryDirectory(prefix="evalfarm-soak-") as folder, farm(Path(folder), plan_of(20)) as here:
         here.provider.latency_s = draw.uniform(0.05, 0.6)
         for _ in range(2):
             here.work()
