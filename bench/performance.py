@@ -10,6 +10,7 @@ measures a part, `--share 0.1` a tenth of the trials.
 import argparse
 import os
 import platform
+import shlex
 import subprocess
 import sys
 import time
@@ -56,7 +57,7 @@ def main() -> None:
                 missing.append(f"{name}: {str(error).strip()}")
                 print(f"  failed: {missing[-1]}", file=sys.stderr, flush=True)
     programs = {name: program(PROGRAMS[name]) for name in PROGRAMS if name in chosen}
-    table = told(figures, programs, asked.rounds, missing)
+    table = told(figures, programs, shlex.join(["python", "-m", "bench.performance", *sys.argv[1:]]), missing)
     print(table)
     if asked.page:
         write(asked.page, table)
@@ -86,10 +87,10 @@ def program(path: str) -> str:
     return ended.stdout.strip() or f"it ended with {ended.returncode}: {ended.stderr.strip()[-500:]}"
 
 
-def told(figures: list[Figure], programs: dict[str, str], rounds: int, missing: list[str]) -> str:
-    """The measured part of the page."""
+def told(figures: list[Figure], programs: dict[str, str], command: str, missing: list[str]) -> str:
+    """The measured part of the page, with the command that made it."""
     peers = ", ".join([f"promptfoo {PROMPTFOO}", *PEERS[:2]])
-    lines = [f"{time.strftime('%Y-%m-%d', time.gmtime())}, {machine()}; {peers}; medians of {rounds}.", ""]
+    lines = [f"{time.strftime('%Y-%m-%d', time.gmtime())}, {machine()}; {peers}; by `{command}`.", ""]
     if figures:
         lines += [
             "| what | measured | target | | |",
