@@ -85,7 +85,8 @@ class Aside:
             if at_once:
                 running.kill()
             else:
-                running.stdin.close()  # type: ignore[union-attr]  # it was opened with a pipe
+                with suppress(BrokenPipeError):  # it died with an order unread
+                    running.stdin.close()  # type: ignore[union-attr]  # it was opened with a pipe
                 try:
                     running.wait(_ENDING_S)
                 except subprocess.TimeoutExpired:

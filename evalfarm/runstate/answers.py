@@ -16,6 +16,8 @@ import redis
 from evalfarm.runstate.connection import answered
 
 MOST_ENTRIES = 1 << 17
+#: 180 KB. In a table made to the size of a run of two trials, every sixteenth pair of IDs would fall on one entry.
+FEWEST_ENTRIES = 1 << 14
 _ENTRIES_PER_TRIAL = 8
 
 
@@ -39,7 +41,7 @@ def note_answers(
     ids = list(dict.fromkeys(response_ids))
     if not ids:
         return None
-    entries = min(MOST_ENTRIES, _ENTRIES_PER_TRIAL * size)
+    entries = max(FEWEST_ENTRIES, min(MOST_ENTRIES, _ENTRIES_PER_TRIAL * size))
     args: list[int] = [index, attempt]
     for response_id in ids:
         told = hashlib.sha256(response_id.encode(errors="replace")).digest()

@@ -61,3 +61,10 @@ def test_it_goes_with_the_run_and_does_not_come_back(client: redis.Redis, ledger
     assert client.exists(f"f:{{{RUN}}}:ids") == 0
     client.flushall()
     assert (note(client, 8, "x"), client.exists(f"f:{{{RUN}}}:ids")) == (None, 0)
+
+
+def test_a_run_of_two_trials_forgets_no_response_for_want_of_room(client: redis.Redis) -> None:
+    for pair in range(100):
+        ids = (f"a{pair}", f"b{pair}")
+        assert note(client, 0, *ids, size=2) is None
+        assert note(client, 1, *ids, size=2) == Repeated(ids[0], 0, 1)
