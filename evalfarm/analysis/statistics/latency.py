@@ -14,6 +14,7 @@ from evalfarm.analysis.statistics.stats import CONFIDENCE, Estimate, Floats, mos
 
 _LEAST_LOOK = 64  #: ranks looked at together on the way from the quantile to an end
 _LOOK = 1 / 64  #: or this share of all, where that is more
+_STRETCH = 64  #: ranks that are passed over together where none of them can be an end
 _EQUAL = 1e-12  #: a variance between cases below this is rounding
 
 
@@ -96,8 +97,7 @@ def _high_end(shares: _Shares, at: int, q: float, tail: float) -> int | None:
     while first < total:
         last = min(total, first + shares.look)
         f, worth = shares.effective(first, last)
-        x = f * worth
-        refused = shares.last_alike(first, last) & (special.betainc(x, worth - x + 1, q) <= tail)
+        refused = shares.last_alike(first, last) & _surely_above(f, worth, q, tail)
         if refused.any():
             return first + int(np.argmax(refused))
         first = last
@@ -110,12 +110,29 @@ def _low_end(shares: _Shares, at: int, q: float, tail: float) -> int | None:
     while last > 0:
         first = max(0, last - shares.look)
         f, worth = shares.effective(first, last)
-        x = f * worth
-        refused = np.flatnonzero(shares.last_alike(first, last) & (special.betainc(worth - x, x + 1, 1 - q) <= tail))
+        refused = np.flatnonzero(shares.last_alike(first, last) & _surely_above(1 - f, worth, 1 - q, tail))
         if len(refused):
             return first + int(refused[-1]) + 1
         last = first
     return 0 if (1 - q) ** shares.cases <= tail else None
+
+
+def _surely_above(f: Floats, worth: Floats, q: float, tail: float) -> NDArray[np.bool_]:
+    """Where the Clopper-Pearson lower limit of a share f ≥ q over so many trials reaches q.
+
+    That is P(Beta(f w, (1 - f) w + 1) ≤ q) ≤ tail. It falls in f and in w, so a stretch whose largest f and w together
+    do not reach q holds none that does, and is not looked at rank by rank: most of the time went there.
+    """
+    starts = np.arange(0, len(f), _STRETCH)
+    most_f, most_worth = np.maximum.reduceat(f, starts), np.maximum.reduceat(worth, starts)
+    near = np.repeat(_below(most_f, most_worth, q) <= tail, _STRETCH)[: len(f)]
+    near[near] = _below(f[near], worth[near], q) <= tail
+    return near
+
+
+def _below(f: Floats, worth: Floats, q: float) -> Floats:
+    below: Floats = special.betainc(f * worth, (1 - f) * worth + 1, q)
+    return below
 
 
 def _numbered(cases: NDArray[Any]) -> NDArray[np.intp]:
