@@ -1,6 +1,5 @@
 """Processes of this machine under one supervisor: started, started again when they die, stopped together."""
 
-import ctypes
 import os
 import signal
 import subprocess
@@ -11,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from evalfarm.embedded import ending_with
 from evalfarm.errors import InfrastructureError
 
 #: A service that died so often within so many seconds is broken, and is not started again.
@@ -18,7 +18,6 @@ MOST_DEATHS, WITHIN_S = 5, 60.0
 #: Seconds that a service which was told to stop at once has to clear up.
 _CLEARING_UP_S = 10.0
 _POLL_S = 0.1
-_PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True)
@@ -102,22 +101,8 @@ class Supervisor:
                 stderr=out,
                 env=self._env,
                 start_new_session=True,
-                preexec_fn=_ending_with(os.getpid()),  # noqa: PLW1509  # safe: this process has one thread
+                preexec_fn=ending_with(os.getpid()),  # noqa: PLW1509  # safe: this process has one thread
             )
-
-
-def _ending_with(supervisor: int) -> Callable[[], None] | None:
-    """What a service does before it begins, so that it is stopped in order however the supervisor dies."""
-    if sys.platform != "linux":
-        return None
-    libc = ctypes.CDLL(None)
-
-    def tie() -> None:
-        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-        if os.getppid() != supervisor:  # it died before the tie
-            os._exit(1)
-
-    return tie
 
 
 def _tail(path: Path) -> str:

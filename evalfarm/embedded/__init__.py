@@ -12,7 +12,8 @@ The **keeper** (`python -m evalfarm.embedded FOLDER SERVER`) is a small process 
 it outlives the user that started it, and stops the server after the last one. The data stay.
 """
 
+from evalfarm.embedded.ending import ending_with
 from evalfarm.embedded.server import find_server
 from evalfarm.embedded.user import embedded_redis
 
-__all__ = ["embedded_redis", "find_server"]
+__all__ = ["embedded_redis", "ending_with", "find_server"]

@@ -1,21 +1,18 @@
 """The keeper: a process of its own that runs the server until its last user has gone."""
 
-import ctypes
 import fcntl
 import os
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
+from evalfarm.embedded.ending import ending_with
 from evalfarm.embedded.places import Places, open_lock, try_lock
 from evalfarm.embedded.server import server_command
 
 _POLL_S = 0.05
 _STOP_TIMEOUT_S = 30.0
-_PR_SET_PDEATHSIG = 1
 
 
 def keep(places: Places, server: str) -> None:
@@ -33,7 +30,7 @@ def keep(places: Places, server: str) -> None:
         server_command(server, places),
         stdin=subprocess.DEVNULL,
         pass_fds=(server_lock,),
-        preexec_fn=_ending_with(os.getpid()),  # noqa: PLW1509  # safe: the keeper has one thread
+        preexec_fn=ending_with(os.getpid()),  # noqa: PLW1509  # safe: the keeper has one thread
     )
     users_lock = open_lock(places.users_lock)
     while running.poll() is None and not try_lock(users_lock, fcntl.LOCK_EX):
@@ -42,20 +39,6 @@ def keep(places: Places, server: str) -> None:
     if places.socket.parent != places.folder:
         places.socket.unlink(missing_ok=True)
         places.socket.parent.rmdir()
-
-
-def _ending_with(keeper: int) -> Callable[[], None] | None:
-    """What a child does before it becomes the server, so that it is stopped cleanly however the keeper dies."""
-    if sys.platform != "linux":
-        return None
-    libc = ctypes.CDLL(None)
-
-    def tie() -> None:
-        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-        if os.getppid() != keeper:  # it died before the tie
-            os._exit(1)
-
-    return tie
 
 
 def _stop(running: subprocess.Popen[bytes]) -> None:
