@@ -191,7 +191,7 @@ async def test_a_codex_that_fails_as_it_starts_is_no_verdict(open_shop: Any, att
     async with open_shop() as server:
         with pytest.raises(HarnessUnavailable) as caught:
             await codex.drive(attempt(server, harness="codex"), Cell(argv=argv, work="/"))
-    assert caught.value.message.startswith("Codex did not start in its cell: Codex process closed stdout.")
+    assert caught.value.message == "Codex did not start in its cell: it ended at once, saying: no such luck"
 
 
 async def test_an_attempt_that_is_called_off_while_codex_starts_leaves_no_process(

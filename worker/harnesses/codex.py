@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from openai_codex import ApprovalMode, AsyncCodex, CodexConfig
-from openai_codex.errors import CodexError
+from openai_codex.errors import CodexError, TransportClosedError
 from openai_codex.generated.v2_all import (
     AgentMessageThreadItem,
     CommandExecutionThreadItem,
@@ -34,6 +34,9 @@ from worker.harnesses import FINISHED, Ending, OpenAttempt
 
 #: Codex takes a third of a second to start.
 _START_TIMEOUT_S = 30.0
+#: For the reader of its standard error to come to the end, once it has ended.
+_LAST_WORDS_TIMEOUT_S = 2.0
+_LAST_WORDS_CHARS = 2_000
 #: What the SDK raises when Codex refuses, fails or is gone.
 _FAILURES = (CodexError, OSError, RuntimeError)
 
@@ -83,7 +86,8 @@ async def _started(cell: Cell) -> AsyncIterator[AsyncCodex]:
         await asyncio.wait((starting,), timeout=_START_TIMEOUT_S)
         if not starting.done() or isinstance(starting.exception(), _FAILURES):
             raise HarnessUnavailable(
-                f"Codex did not start in its cell: {_why_not_up(starting)}", "evalfarm doctor shows what works here"
+                f"Codex did not start in its cell: {await _why_not_up(codex, starting)}",
+                "evalfarm doctor shows what works here",
             )
         yield starting.result()
     finally:
@@ -91,14 +95,23 @@ async def _started(cell: Cell) -> AsyncIterator[AsyncCodex]:
         # Where all was called off before Codex was up, it may have come up since: then that is closed too.
         await asyncio.wait((starting,), timeout=_START_TIMEOUT_S)
         await _close(codex)
-        _why_not_up(starting)  # asyncio complains of an exception that nobody asked for
+        if starting.done():
+            starting.exception()  # asyncio complains of an exception that nobody asked for
 
 
-def _why_not_up(starting: "asyncio.Task[AsyncCodex]") -> str:
-    error = starting.exception() if starting.done() else None
-    told = str(error or f"it does not answer within {_START_TIMEOUT_S:g} s")
-    # Which of the two it is depends on whether it ended before or after it was written to; neither says anything.
-    return "it ended at once" if isinstance(error, BrokenPipeError) or told.endswith("stderr_tail=") else told
+async def _why_not_up(codex: AsyncCodex, starting: "asyncio.Task[AsyncCodex]") -> str:
+    if not starting.done():
+        return f"it does not answer within {_START_TIMEOUT_S:g} s"
+    error = starting.exception()
+    if not isinstance(error, BrokenPipeError | TransportClosedError):
+        return str(error)
+    # Which of the two it is depends on whether it ended before or after it was written to. The library puts what came
+    # on the standard error into its message before its reader has read it all, and on a busy machine that is nothing.
+    client = codex._client._sync
+    if client._stderr_thread is not None:
+        await asyncio.to_thread(client._stderr_thread.join, _LAST_WORDS_TIMEOUT_S)
+    last_words = " | ".join(client._stderr_lines)[-_LAST_WORDS_CHARS:]
+    return f"it ended at once, saying: {last_words}" if last_words else "it ended at once"
 
 
 async def _close(codex: AsyncCodex) -> None:
