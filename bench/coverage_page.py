@@ -199,8 +199,9 @@ nights that alert, beside what `rule_check.nightly_odds` says it is.
 
 The same intervals were programmed and simulated once before, independently, on the same kinds of plugin, with
 {reference} suites each. Of {all} figures above, the worst over the kinds of plugin, {above} are as high as there or
-higher. The others are below; the two simulations are as far apart as chance puts them, and more than three standard
-errors would fail this command.
+higher. The others are below, as far as chance puts them: for each of these intervals the golden cases hold the two
+programs to the same numbers, to eight digits, so that both simulations estimate one and the same coverage. More than
+three standard errors would fail this command.
 
 {floors}"""
 
