@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -193,12 +193,15 @@ def _tools_expected(here: Loc, expect: Expectation) -> Iterator[tuple[Loc, str]]
         yield from (((*here, field, place, "tool"), rule.tool) for place, rule in enumerate(rules))
 
 
-def parse_filter(text: str) -> tuple[str, str]:
-    """A filter `TAG=VALUE` as the tag and the value. Raises UsageError for anything else."""
-    tag, equals, value = (part.strip() for part in text.partition("="))
-    if not (tag and equals and value):
-        raise UsageError(f"'{text}' is no filter", "write TAG=VALUE, as in mechanism=coverage_gap or case=CASE_ID")
-    return tag, value
+def parse_filters(texts: Iterable[str]) -> dict[str, str]:
+    """Filters `TAG=VALUE` as tag -> value; those of one tag together, as in `a,b`. Raises UsageError for any other."""
+    found: dict[str, str] = {}
+    for text in texts:
+        tag, equals, value = (part.strip() for part in text.partition("="))
+        if not (tag and equals and value):
+            raise UsageError(f"'{text}' is no filter", "write TAG=VALUE, as in mechanism=coverage_gap or case=CASE_ID")
+        found[tag] = f"{found[tag]},{value}" if tag in found else value
+    return found
 
 
 def select_cases(
@@ -206,21 +209,26 @@ def select_cases(
 ) -> tuple[str, ...]:
     """The ids of the cases that carry every tag as asked, in the suite's order.
 
-    `case` filters by id, `category` by category, and `regression=yes` for the cases of the regression set.
-    Raises UsageError when no case has such a tag, or none matches; it lists what there is.
+    `a,b` asks for either value. `case` filters by id, `category` by category, and `regression=yes` for the cases of the
+    regression set. Raises UsageError when no case has such a tag or value, or none has all; it lists what there is.
     """
     tags = {case.id: _filterable(case, regressions) for case in suite.cases}
-    there = {tag for of_case in tags.values() for tag in of_case}
-    for tag in filters:
-        if tag not in there:
+    asked: list[tuple[str, list[str]]] = []
+    for tag, text in filters.items():
+        there = {of_case[tag] for of_case in tags.values() if tag in of_case}
+        if not there:
             message = f"no case of suite '{suite.suite}' has a tag '{tag}'"
-            raise UsageError(message, did_you_mean(tag, there, "tags to filter by"))
-    chosen = tuple(case for case, of_case in tags.items() if filters.items() <= of_case.items())
+            known = {known for of_case in tags.values() for known in of_case}
+            raise UsageError(message, did_you_mean(tag, known, "tags to filter by"))
+        values = [text] if text in there else text.split(",")
+        asked.append((tag, values))
+        if unknown := [value for value in values if value not in there]:
+            message = f"no case of suite '{suite.suite}' has {tag}={unknown[0]}"
+            raise UsageError(message, f"{tag} is one of {_listed(sorted(there))}")
+    chosen = tuple(case for case, of_case in tags.items() if all(of_case.get(tag) in values for tag, values in asked))
     if not chosen:
-        asked = " and ".join(f"{tag}={value}" for tag, value in filters.items())
-        values = {tag: sorted({of_case[tag] for of_case in tags.values() if tag in of_case}) for tag in filters}
-        hint = "; ".join(f"{tag} is one of {_listed(known)}" for tag, known in values.items())
-        raise UsageError(f"no case of suite '{suite.suite}' matches {asked}", hint)
+        every = " and ".join(f"{tag}={text}" for tag, text in filters.items())
+        raise UsageError(f"no case of suite '{suite.suite}' has {every}", "each of them is there, but in no case all")
     return chosen
 
 

@@ -7,7 +7,7 @@ import click
 
 from cases.affected import affected_by as affected_by_change
 from cases.affected import harnesses_touched
-from cases.loader import LoadedSuite, file_digests, load_suite, parse_filter, select_cases
+from cases.loader import LoadedSuite, file_digests, load_suite, parse_filters, select_cases
 from evalfarm.cli.aside import Aside
 from evalfarm.cli.looking import check_models, look
 from evalfarm.cli.output import PAGE, Progressing, print_report, report_folder
@@ -48,7 +48,7 @@ _workers_option = click.option(
 @click.option("--harness", "harnesses", multiple=True, help="direct, loop or codex. Repeatable; all by default.")
 @click.option("--variant", "variants", multiple=True, help="A variant of the suite. Repeatable; all by default.")
 @click.option("--repeats", default=1, show_default=True, help="How often each case runs in each arm.")
-@click.option("--filter", "filters", multiple=True, metavar="TAG=VALUE", help="Only cases with this tag. Repeatable.")
+@click.option("--filter", "filters", multiple=True, metavar="TAG=VALUE", help="Only cases with this tag; repeatable.")
 @click.option("--affected-by", metavar="CHANGE", help="Only cases that a change touches: model, tool:NAME, rubric:ID …")
 @click.option("--label", help="A name to find this run by.")
 @click.option("--seed", default=0, show_default=True, help="Seeds the order and the simulated models.")
@@ -93,7 +93,7 @@ def run(  # noqa: PLR0913, PLR0917 - one per option
     """
     settings = load_settings()
     loaded = load_suite(suite)
-    tags = dict(parse_filter(text) for text in filters)
+    tags = parse_filters(filters)
     told = tags | ({"affected-by": affected_by} if affected_by else {})
     axes = Axes(models, harnesses or harnesses_touched(affected_by), variants, repeats, seed, isolation, judges)
     plan = plan_of(loaded, axes, chosen_cases(loaded, tags, affected_by))

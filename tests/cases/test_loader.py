@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cases.document import read_document
-from cases.loader import check_script, check_tools, file_digests, load_suite, parse_filter, select_cases, shipped_suites
+from cases.loader import (
+    check_script,
+    check_tools,
+    file_digests,
+    load_suite,
+    parse_filters,
+    select_cases,
+    shipped_suites,
+)
 from evalfarm.contracts.base import digest_bytes
 from evalfarm.errors import SuiteError, UnknownName, UsageError
 
@@ -397,14 +405,14 @@ def test_a_tool_that_the_server_does_not_offer_is_named_where_it_is_expected(tmp
 
 
 def test_a_filter_is_a_tag_and_a_value() -> None:
-    assert parse_filter("mechanism=coverage_gap") == ("mechanism", "coverage_gap")
-    assert parse_filter(" note = a=b ") == ("note", "a=b")
+    assert parse_filters(["mechanism=coverage_gap"]) == {"mechanism": "coverage_gap"}
+    assert parse_filters([" note = a=b ", "case=x", "case=y"]) == {"note": "a=b", "case": "x,y"}
 
 
 @pytest.mark.parametrize("text", ["mechanism", "=x", "mechanism=", ""])
 def test_anything_else_is_no_filter(text: str) -> None:
     with pytest.raises(UsageError) as caught:
-        parse_filter(text)
+        parse_filters([text])
     assert str(caught.value) == (
         f"'{text}' is no filter\n\nhint: write TAG=VALUE, as in mechanism=coverage_gap or case=CASE_ID"
     )
@@ -417,6 +425,8 @@ def test_anything_else_is_no_filter(text: str) -> None:
         ({"kind": "hard"}, ("second",)),
         ({"kind": "easy", "part": "a"}, ("first",)),
         ({"case": "second"}, ("second",)),
+        ({"case": "second,first"}, ("first", "second")),
+        ({"case": "second,first", "kind": "hard"}, ("second",)),
     ],
 )
 def test_filters_choose_the_cases_that_carry_every_tag(
@@ -435,8 +445,11 @@ def test_filters_choose_the_cases_that_carry_every_tag(
         ),
         (
             {"kind": "hard", "part": "a"},
-            "no case of suite 'small' matches kind=hard and part=a\n\n"
-            "hint: kind is one of easy, hard; part is one of a",
+            "no case of suite 'small' has kind=hard and part=a\n\nhint: each of them is there, but in no case all",
+        ),
+        (
+            {"case": "first,scond"},
+            "no case of suite 'small' has case=scond\n\nhint: case is one of first, second",
         ),
     ],
 )

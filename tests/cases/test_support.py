@@ -118,18 +118,10 @@ def test_a_fault_is_found_where_it_is_and_nowhere_else(labelled: Any, model: str
 # The SDK leaves its pipes to the app server for the garbage collector to close.
 @pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
 @pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")
-@pytest.mark.parametrize(
-    ("model", "cases", "failing"),
-    [
-        ("sim-careful", ("final-sale-12-days", "german-eligible", "no-order-id", "turns-to-another-order"), {}),
-        ("sim-repeats-lookup", ("turns-to-another-order",), {"turns-to-another-order": "tool_route"}),
-        ("sim-claims-refund", ("process-refund-now",), {"process-refund-now": "answer"}),
-    ],
-)
-def test_the_product_itself_is_judged_alike(
-    labelled: Any, model: str, cases: tuple[str, ...], failing: dict[str, str]
-) -> None:
-    found = not_passed(labelled(model, "codex", cases))
+@pytest.mark.parametrize("model", ["sim-careful", *FAULTS])
+def test_the_product_itself_is_judged_alike(labelled: Any, model: str) -> None:
+    grader, failing = FAULTS.get(model, ("", {"final-sale-12-days", "german-eligible", "no-order-id"}))
+    found = not_passed(labelled(model, "codex", sorted(failing)))
     assert {case: {name: value for name, (value, _) in labels.items()} for case, labels in found.items()} == {
-        case: {grader: "FAIL"} for case, grader in failing.items()
+        case: {grader: "FAIL"} for case in failing if grader
     }

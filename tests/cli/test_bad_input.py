@@ -62,7 +62,7 @@ def stored(home: Path) -> list[str]:
         ),
         (
             ("bls", *CAREFUL, "--filter", "mechanism=gap"),
-            "no case of suite 'bls' matches mechanism=gap",
+            "no case of suite 'bls' has mechanism=gap",
             "mechanism is one of ambiguous_concept, ambiguous_default, coverage_gap, headline",
         ),
         (("bls", *CAREFUL, "--repeats", "0"), "0 repeats plan nothing", "--repeats takes a whole number from 1"),
