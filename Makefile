@@ -19,6 +19,7 @@ $(READY): requirements.lock pyproject.toml
 	@echo 'Installing into .venv (about a minute; the Codex runtime is the largest part) …'
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m compileall -q cases evalfarm graders scheduler worker
 	@touch $@
 
 setup: $(READY) ## Install everything into .venv
@@ -48,7 +49,7 @@ check: setup ## Check style, types, architecture and generated documents
 docs: setup ## Write the generated reference pages again
 	@$(BIN)/python -m docs.generate
 
-bench: setup ## Measure the farm beside its peers and its floors (12 minutes); writes docs/performance.md
+bench: setup ## Measure the farm beside its peers and its floors (20 minutes); writes docs/performance.md
 	@$(BIN)/python -m bench.performance --page docs/performance.md
 
 simulate: setup ## Measure how often the intervals hold (minutes); writes docs/statistics-coverage.md

@@ -3,7 +3,7 @@
     python -m bench.performance [--only one-call,tool-loop] [--rounds 3] [--share 1.0] [--page docs/performance.md]
 
 All sides run in turn on this machine, so read the ratios. The first call installs promptfoo and inspect_ai under
-`.evalfarm/bench`; the model is a mock on the loopback. All of it takes some twelve minutes on two idle cores; `--only`
+`.evalfarm/bench`; the model is a mock on the loopback. All of it takes some twenty minutes on two idle cores; `--only`
 measures a part, `--share 0.1` a tenth of the trials.
 """
 
@@ -16,10 +16,11 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from bench import running, starting, throughput
+from bench import running, starting, study, throughput
 from bench.figures import Figure
-from bench.measuring import ROOT, fresh, mock_model
+from bench.measuring import ROOT, mock_model
 from bench.sides import PEERS, PROMPTFOO, Sides, set_up
 
 SECTIONS: dict[str, Callable[[Sides, int, float], list[Figure]]] = {
@@ -31,6 +32,7 @@ SECTIONS: dict[str, Callable[[Sides, int, float], list[Figure]]] = {
     "dispatch": running.dispatch,
     "ledger": running.ledger,
     "memory": running.memory,
+    "study": study.study,
 }
 
 #: Benchmarks that are whole programs, and print what they found.
@@ -43,12 +45,12 @@ def main() -> None:
     """Measure what was asked for; print the table, and write it where asked."""
     asked = arguments()
     chosen = asked.only.split(",") if asked.only else [*SECTIONS, *PROGRAMS]
-    work, peers = ROOT / ".evalfarm/bench/work", ROOT / ".evalfarm/bench/peers"
-    set_up(peers)
+    bench = ROOT / ".evalfarm/bench"
+    set_up(bench / "peers")
     figures: list[Figure] = []
     missing: list[str] = []
-    with mock_model() as mock:
-        sides = Sides(mock, fresh(work), peers)
+    with mock_model() as mock, TemporaryDirectory(dir=bench, ignore_cleanup_errors=True) as work:
+        sides = Sides(mock, Path(work), bench / "peers")
         for name in (name for name in SECTIONS if name in chosen):
             print(f"{name} …", file=sys.stderr, flush=True)
             try:
@@ -56,7 +58,7 @@ def main() -> None:
             except (RuntimeError, OSError, subprocess.SubprocessError) as error:
                 missing.append(f"{name}: {str(error).strip()}")
                 print(f"  failed: {missing[-1]}", file=sys.stderr, flush=True)
-    programs = {name: program(PROGRAMS[name]) for name in PROGRAMS if name in chosen}
+        programs = {name: program(PROGRAMS[name]) for name in PROGRAMS if name in chosen}
     table = told(figures, programs, shlex.join(["python", "-m", "bench.performance", *sys.argv[1:]]), missing)
     print(table)
     if asked.page:

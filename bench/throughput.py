@@ -13,22 +13,22 @@ def one_call(sides: Sides, rounds: int, share: float) -> list[Figure]:
     """One model call a trial, the model at once.
 
     The farm's rate includes its start-up; the peers' does not, and theirs is taken over fewer trials, as promptfoo's
-    does not change with their number and inspect_ai's falls. CPU time is that of the whole run less that of a run of
-    one trial, on every side.
+    and the library's do not change with their number and inspect_ai's falls. CPU time is that of the whole run less
+    that of a run of one trial, on every side.
     """
-    farm, promptfoo, inspect = (Load(max(1, round(repeats * share))) for repeats in (93, 30, 10))
+    farm, bare, promptfoo, inspect = (Load(max(1, round(repeats * share))) for repeats in (93, 30, 20, 6))
     runs = interleaved(
         rounds,
         {
             "farm": lambda: sides.farm(farm),
-            "bare": lambda: sides.bare(farm),
+            "bare": lambda: sides.bare(bare),
             "promptfoo": lambda: sides.promptfoo(promptfoo),
             "inspect": lambda: sides.inspect(inspect),
             **_starts(sides),
         },
     )
     rate = farm.trials / median(runs["farm"], lambda used: used.wall_s)
-    cpu = {"farm": _cpu_ms(runs, "farm", farm), "bare": _cpu_ms(runs, "bare", farm)}
+    cpu = {"farm": _cpu_ms(runs, "farm", farm), "bare": _cpu_ms(runs, "bare", bare)}
     cpu["promptfoo"] = _cpu_ms(runs, "promptfoo", promptfoo)
     peers = {"promptfoo": _rate(runs, "promptfoo", promptfoo), "inspect": _rate(runs, "inspect", inspect)}
     faster = {name: f"{rate:.0f}/s against {peer:.0f}/s" for name, peer in peers.items()}
@@ -47,20 +47,20 @@ def one_call(sides: Sides, rounds: int, share: float) -> list[Figure]:
 
 def delayed(sides: Sides, rounds: int, share: float) -> list[Figure]:
     """A model that takes 50 ms, 32 requests in flight: the share of the ideal rate, start-up left out on every side."""
-    load, few = (Load(max(1, round(repeats * share)), delay_ms=50) for repeats in (40, 10))
+    load, bare, few = (Load(max(1, round(repeats * share)), delay_ms=50) for repeats in (40, 20, 6))
     runs = interleaved(
         rounds,
         {
             "farm": lambda: sides.farm(load, workers=2),
-            "bare": lambda: sides.bare(load),
+            "bare": lambda: sides.bare(bare),
             "promptfoo": lambda: sides.promptfoo(few),
             "inspect": lambda: sides.inspect(few),
             **_starts(sides, delay_ms=50),
         },
     )
     ideal = 32 / 0.05
-    shares = {name: _rate(runs, name, load) / ideal for name in ("farm", "bare")}
-    shares |= {name: _rate(runs, name, few) / ideal for name in ("promptfoo", "inspect")}
+    loads = {"farm": load, "bare": bare, "promptfoo": few, "inspect": few}
+    shares = {name: _rate(runs, name, load) / ideal for name, load in loads.items()}
     told = ", ".join(f"{name} {share:.0%}" for name, share in shares.items() if name != "farm")
     return [at_least("50 ms a call, 32 in flight: share of the ideal rate", shares["farm"], 0.75, told, unit="")]
 

@@ -4,6 +4,7 @@ The ledger (`evalfarm.runstate`) decides what counts, so a message that is lost,
 order costs time and nothing else. The settings follow from that.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
@@ -100,6 +101,22 @@ def make_app(redis_url: str) -> celery.Celery:
         broker_transport_options=_TRANSPORT,
     )
     return app
+
+
+def formats(app: celery.Celery) -> tuple[str, ...]:
+    """The formats that this application takes of others and sends itself, as in `json`, each once."""
+    return tuple(sorted({*app.conf.accept_content, app.conf.task_serializer}))
+
+
+def format_of(message: bytes) -> str:
+    """The format that a message says it is in, as it lies in Redis: a content type, as in `application/json`.
+
+    Of what is no message: `unreadable`.
+    """
+    try:
+        return str(json.loads(message)["content-type"])
+    except (ValueError, LookupError, TypeError):
+        return "unreadable"
 
 
 def kombu_url(redis_url: str) -> str:

@@ -29,6 +29,11 @@ class Conversations:
         """The rows as Parquet; None: the conversations were not scored yet."""
         return self._objects.read(f"{folder}/conversations.parquet")
 
+    def are_scored(self, run: str) -> bool:
+        """Whether the rows of a run are of all of it: those from before it was summed up need not be."""
+        rows, summed = (self._objects.stamp(f"runs/{run}/{name}") for name in ("conversations.parquet", "summary.json"))
+        return rows is not None and summed is not None and rows.written_at >= summed.written_at
+
     def put_segment(self, name: str, k: int, bundles: Sequence[Bundle]) -> None:
         """Keep the k-th stretch of an import that is under way; what an earlier, broken off try left is replaced."""
         lines = b"\n".join(bundle.model_dump_json().encode() for bundle in bundles)

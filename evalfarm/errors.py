@@ -27,7 +27,7 @@ class ExitCode(IntEnum):
     USAGE = 2  #: bad input; nothing was started
     INCONCLUSIVE = 3  #: the run finished, but some trials could not be judged
     INFRASTRUCTURE = 4  #: something evalfarm stands on failed, or some trials did not run
-    INTERNAL = 70  #: a fault of evalfarm's own; the message says where its traceback was written
+    INTERNAL = 70  #: a fault of evalfarm's own; the message names its traceback's file, or the rows in doubt
     INTERRUPTED = 130  #: stopped by Ctrl-C; `evalfarm resume RUN` goes on
 
 

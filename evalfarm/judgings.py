@@ -55,6 +55,10 @@ class Judgings:
         found = (self._load(TrialOpinions, f"{folder}/{number}.json.zst") for number in numbers)
         return tuple(one for one in found if one is not None)
 
+    def answers_with_opinions(self, run: str) -> frozenset[int]:
+        """The trials of which opinions are kept."""
+        return frozenset(int(name) for name in self._objects.names(f"runs/{run}/judging/opinions"))
+
     def put_tally(self, tally: JudgingTally) -> None:
         """Keep what came of a run's judging; an earlier one stays."""
         self._write(f"runs/{tally.run}/judging/tally.json", tally)
@@ -128,4 +132,9 @@ class Judgings:
 
 def new_id(at: float) -> str:
     """A key's last part for what happens at a time, in seconds since the epoch; unique, and sorted by the time."""
-    return f"{round(at * 1000):013d}-{uuid4().hex[:8]}"
+    return f"{time_id(at)}-{uuid4().hex[:8]}"
+
+
+def time_id(at: float) -> str:
+    """A time, in seconds since the epoch, as a text that sorts by it: what such a part begins with."""
+    return f"{round(at * 1000):013d}"

@@ -2,6 +2,7 @@
 
     schedules/{schedule}.json                                  Seen, create-only: when it was first heard of
     nights/{schedule}/{stamp}/night.json                       Night, create-only: what was decided about it
+    nights/{schedule}/{stamp}/gate.json                        GateRecord, create-only: what the gate said of its run
     nights/{schedule}/{stamp}/end.json                         NightEnd, create-only: what it came to
     nights/{schedule}/{stamp}/report.md, junit.xml             what receivers are given, create-only
     nights/{schedule}/{stamp}/told/{receiver}/{n}.json         Telling, create-only: the n-th attempt at telling it
@@ -17,6 +18,7 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from evalfarm.contracts.base import Contract
+from evalfarm.contracts.gate import GateRecord
 from evalfarm.contracts.schedule import Night, NightEnd, Telling, Told
 from evalfarm.documents import load, to_json
 from evalfarm.objects import Objects
@@ -61,6 +63,12 @@ class Nights:
         stamps = self._objects.names(f"nights/{schedule}")[-last:]
         found = (self._load(Night, f"nights/{schedule}/{stamp}/night.json") for stamp in stamps)
         return [night for night in found if night is not None]
+
+    def put_gate(self, night: Night, record: GateRecord) -> GateRecord:
+        """Keep what the gate said of a night's run; gives what is kept: another's record, where that came first."""
+        key = _key(night, "gate.json")
+        self._write(key, record)
+        return self._load(GateRecord, key) or record
 
     def put_end(self, end: NightEnd) -> bool:
         """Keep what a night came to; False: that is known already, and stays."""

@@ -4,11 +4,15 @@ Which keys there are is decided in `store`.
 """
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 from uuid import uuid4
 
 import obstore
@@ -36,6 +40,10 @@ _RETRIES: "RetryConfig" = {
 }
 
 
+#: Keys that are the names of their files as they are; obstore writes other characters in another way.
+_PLAIN = re.compile(r"(\w[\w.-]*/)*\w[\w.-]*", re.ASCII)
+
+
 class Stamp(NamedTuple):
     """Which content a key holds, without reading it."""
 
@@ -57,6 +65,7 @@ class Objects:
         with self._reaching("open"):
             self._backend = _open(url)
         self._erased_at = url if url.startswith("file:") else None
+        self._folder = url2pathname(urlsplit(url).path).rstrip("/") if self._erased_at else None
 
     def read(self, key: str) -> bytes | None:
         """The bytes under a key, uncompressed; None: there is no such key."""
@@ -78,6 +87,8 @@ class Objects:
         """
         body = zstandard.compress(data) if key.endswith(".zst") else data
         with self._reaching("write"):
+            if create and self._folder is not None and _PLAIN.fullmatch(key):
+                return create_file(f"{self._folder}/{key}", body)
             for left in reversed(range(_TRIES_OF_A_WRITE)):
                 try:
                     obstore.put(self._backend, key, body, mode="create" if create else "overwrite")
@@ -195,6 +206,33 @@ class Objects:
                 f"cannot {doing} {self.url}: {why}",
                 hint="check EVALFARM_STORE_URL and the provider's credentials; `evalfarm doctor` tries the store",
             ) from error
+
+
+def create_file(path: str, data: bytes) -> bool:
+    """Make a file with all of its bytes at once; False: there is one.
+
+    As obstore does it, down to the name of the unfinished file, which it leaves out of every list; but on the caller's
+    own thread. obstore hands each step to another one, which took half a millisecond of CPU time a write.
+    """
+    for number in count(1):
+        staged = f"{path}#{number}"
+        try:
+            file = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        except FileExistsError:  # another writer's, or of one that was killed
+            continue
+        except FileNotFoundError:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            continue
+        try:
+            with open(file, "wb", buffering=0) as out:
+                out.write(data)
+            os.link(staged, path)
+        except FileExistsError:
+            return False
+        finally:
+            os.unlink(staged)
+        return True
+    raise AssertionError("unreachable: there is always another number")
 
 
 def _open(url: str) -> ObjectStore:

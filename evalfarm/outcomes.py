@@ -10,7 +10,7 @@ from evalfarm.contracts.gate import GateRecord
 from evalfarm.contracts.run import Manifest
 from evalfarm.contracts.tally import RunTally
 from evalfarm.documents import load, to_json
-from evalfarm.judgings import new_id
+from evalfarm.judgings import new_id, time_id
 from evalfarm.objects import Objects
 
 
@@ -28,6 +28,10 @@ class Outcomes:
         """A run's manifest; None: it has none yet. Raises UsageError for one that another version of evalfarm made."""
         return load(self._objects, Manifest, f"runs/{run}/manifest.json")
 
+    def begun(self, run: str) -> bool:
+        """Whether a run has a manifest, of whatever version: without one, its name is taken and no more."""
+        return self._objects.version(f"runs/{run}/manifest.json") is not None
+
     def summary_version(self, run: str) -> str | None:
         """What tells a run's summary from an earlier one, without reading it; None: the run is not summed up."""
         return self._objects.version(f"runs/{run}/summary.json")
@@ -40,9 +44,10 @@ class Outcomes:
         """A run's tally; None: it is not sealed, or was before tallies were kept."""
         return load(self._objects, RunTally, f"runs/{run}/tally.json")
 
-    def add_gate(self, record: GateRecord) -> None:
-        """Keep a verdict beside the run's earlier ones."""
-        self._objects.write(f"runs/{record.run}/gates/{new_id(record.at)}.json", to_json(record))
+    def add_gate(self, record: GateRecord, once: str | None = None) -> None:
+        """Keep a verdict beside the run's earlier ones; `once` names one that may be added again and stays one."""
+        name = new_id(record.at) if once is None else f"{time_id(record.at)}-{once}"
+        self._objects.write(f"runs/{record.run}/gates/{name}.json", to_json(record))
 
     def gates(self, run: str) -> tuple[str, ...]:
         """The keys' last parts of what was said of a run, oldest first."""

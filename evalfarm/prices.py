@@ -126,15 +126,27 @@ def cost_usd(prices: Prices, model: str, requests: tuple[ModelRequest, ...]) -> 
     """
     total = 0.0
     for request in requests:
-        if request.status is not None and request.status >= 400:
-            continue
-        cost = prices.cost_usd(
-            model,
-            input_tokens=request.input_tokens,
-            cached_tokens=request.cached_tokens,
-            output_tokens=request.output_tokens,
-        )
+        cost = _cost_of(prices, model, request)
         if cost is None:
             return None
         total += cost
     return total
+
+
+def side_costs(prices: Prices, model: str, requests: tuple[ModelRequest, ...]) -> tuple[ModelRequest, ...]:
+    """The requests, each side call with what it cost, so that a conversation's own cost can be told without them."""
+    return tuple(
+        request.model_copy(update={"cost_usd": _cost_of(prices, model, request)}) if request.side else request
+        for request in requests
+    )
+
+
+def _cost_of(prices: Prices, model: str, request: ModelRequest) -> float | None:
+    if request.status is not None and request.status >= 400:
+        return 0.0
+    return prices.cost_usd(
+        model,
+        input_tokens=request.input_tokens,
+        cached_tokens=request.cached_tokens,
+        output_tokens=request.output_tokens,
+    )

@@ -1,11 +1,11 @@
-"""The one place that reads the environment; everyone else is handed a `Settings`.
+"""The one place that reads the environment, and secrets from files; everyone else is handed a `Settings`.
 
 `docs/reference/settings.md` describes each variable for the reader who sets it.
 """
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -18,6 +18,7 @@ from evalfarm.errors import UsageError
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 _USERINFO = re.compile(r"://[^/@\s]*@")
 _QUERY = re.compile(r"\?\S*")
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
 
 
 def _absolute(path: Path) -> Path:
@@ -73,6 +74,7 @@ class Settings(Contract):
     limits: LocalPath | None = Field(default=None, alias="EVALFARM_LIMITS")  #: None: no model is limited
     schedule_file: LocalPath = Field(default=Path("evalfarm.toml"), alias="EVALFARM_FILE", validate_default=True)
     lease_s: float = Field(default=60.0, ge=1.0, alias="EVALFARM_LEASE_S")  #: how long a silent worker keeps its trial
+    secrets: LocalPath | None = Field(default=None, alias="EVALFARM_SECRETS")  #: None: no secret comes from a file
     openai_api_key: SecretStr | None = Field(default=None, alias="OPENAI_API_KEY")
     openai_base_url: HttpUrl = Field(default=DEFAULT_BASE_URL, alias="OPENAI_BASE_URL", repr=False)
 
@@ -83,10 +85,13 @@ def variables() -> dict[str, str]:
 
 
 def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
-    """The settings in an environment (none given: the process's own); a blank value counts as unset.
+    """The settings in an environment (none given: the process's own, secrets from files put into it first).
 
-    Raises UsageError naming the variable, its value (credentials taken out) and what is expected.
+    A blank value counts as unset. Raises UsageError naming the variable, its value (credentials taken out) and what is
+    expected, or the secret's file that cannot be read.
     """
+    if environ is None:
+        take_secrets()
     given = os.environ if environ is None else environ
     said = {name: given[name].strip() for name in variables() if given.get(name, "").strip()}
     try:
@@ -103,6 +108,57 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
 def environment() -> Mapping[str, str]:
     """The process's environment, for the one other use of it: the values that a suite's `env_from` names."""
     return os.environ
+
+
+def secret_files(folder: Path) -> dict[str, Path]:
+    """The files of a folder that stand for variables, each named as its own; of a folder that is not there, none.
+
+    Raises UsageError where the folder cannot be looked into.
+    """
+    try:
+        found = sorted(folder.iterdir())
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise _unread("EVALFARM_SECRETS", folder, error) from error
+    return {file.name: file for file in found if _VARIABLE.fullmatch(file.name)}
+
+
+def take_secrets(environ: MutableMapping[str, str] | None = None) -> None:
+    """Put what the files of EVALFARM_SECRETS say into an environment (none given: this process's own, for itself).
+
+    What a process sets for itself is not where `ps` and `docker inspect` look, and `inherited` leaves it out of what
+    children are given. An empty file says nothing. Raises UsageError for a file that cannot be read.
+    """
+    into = os.environ if environ is None else environ
+    into.update(_said_in_files(into))
+
+
+def inherited(environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment for a process of evalfarm's own: without the secrets from files, which it reads for itself."""
+    given = os.environ if environ is None else environ
+    from_files = _said_in_files(given)
+    return {name: value for name, value in given.items() if name not in from_files}
+
+
+def _said_in_files(environ: Mapping[str, str]) -> dict[str, str]:
+    folder = environ.get("EVALFARM_SECRETS", "").strip()
+    files = secret_files(_absolute(Path(folder))) if folder else {}
+    said = {}
+    for name, file in files.items():
+        try:
+            said[name] = file.read_text(encoding="utf-8").rstrip("\n")
+        except (OSError, UnicodeDecodeError) as error:
+            raise _unread(name, file, error) from error
+    return {name: value for name, value in said.items() if value}
+
+
+def _unread(name: str, path: Path, error: Exception) -> UsageError:
+    why = getattr(error, "strerror", None) or "it is not text in UTF-8"
+    return UsageError(
+        f"the secret {name} cannot be read from {path}: {why}",
+        hint="let the user that evalfarm runs as read it, or see docs/reference/settings.md for EVALFARM_SECRETS",
+    )
 
 
 def public_url(text: str) -> str:

@@ -52,12 +52,24 @@ class Store:
 
     def put_plan(self, plan: Plan) -> None:
         """Keep a plan. Raises UsageError when the run has another one already; the same one again is fine."""
-        key = _run_key(plan.run, "plan.json")
-        if not self._objects.write(key, to_json(plan)) and self._load(Plan, key) != plan:
+        if not self.claim_plan(plan) and load(self._objects, Plan, _run_key(plan.run, "plan.json")) != plan:
             raise UsageError(
                 f"run {plan.run!r} exists already in {self.url}, with another plan",
                 hint="choose another run id, or resume that run without changing its suite or its axes",
             )
+
+    def claim_plan(self, plan: Plan) -> bool:
+        """Keep a plan under a name that no other run has. False: one has it."""
+        return self._objects.write(_run_key(plan.run, "plan.json"), to_json(plan))
+
+    def drop_claim(self, run: str) -> None:
+        """Let go of the name of a run that was not begun; one that has a manifest is left as it is."""
+        if self._objects.version(_run_key(run, "manifest.json")) is None:
+            self._objects.delete_under(f"runs/{run}", ())
+
+    def names_of_runs(self) -> frozenset[str]:
+        """The names of all runs, and of those that are about to begin."""
+        return frozenset(self._objects.names("runs"))
 
     def get_plan(self, run: str) -> Plan:
         """Raises UnknownName when there is no such run."""
@@ -76,7 +88,7 @@ class Store:
         found = []
         for run in self._objects.names("runs"):
             with suppress(UsageError):
-                found.append(self._load(Manifest, f"runs/{run}/manifest.json"))
+                found.append(load(self._objects, Manifest, f"runs/{run}/manifest.json"))
         return sorted((m for m in found if m is not None), key=lambda m: (m.created_at, m.run), reverse=True)
 
     def put_rows(self, run: str, parquet: bytes) -> None:
@@ -93,7 +105,7 @@ class Store:
 
     def get_summary(self, run: str) -> RunSummary | None:
         """The summary; None: the run is not summed up yet. Raises UnknownName when there is no such run."""
-        summary = self._load(RunSummary, _run_key(run, "summary.json")) if _is_name(run) else None
+        summary = load(self._objects, RunSummary, _run_key(run, "summary.json")) if _is_name(run) else None
         if summary is None:
             self.get_plan(run)
         return summary
@@ -106,7 +118,7 @@ class Store:
 
     def get_trace(self, run: str, index: int, attempt: int) -> Trace:
         """Raises UnknownName when there is no such run, trial or attempt."""
-        trace = self._load(Trace, _trace_key(run, index, attempt)) if _is_name(run) else None
+        trace = load(self._objects, Trace, _trace_key(run, index, attempt)) if _is_name(run) else None
         if trace is None:
             kept = self.attempts_of(run, index)
             raise UnknownName(
@@ -117,7 +129,7 @@ class Store:
 
     def find_trace(self, run: str, index: int, attempt: int) -> Trace | None:
         """What one attempt saw; None: it stored nothing, or not yet."""
-        return self._load(Trace, _trace_key(run, index, attempt))
+        return load(self._objects, Trace, _trace_key(run, index, attempt))
 
     def begun(self, run: str) -> Iterator[int]:
         """The trials of which a trace of some attempt is kept, ascending."""
@@ -137,7 +149,7 @@ class Store:
 
     def segment(self, run: str, k: int) -> tuple[Result, ...]:
         """The results of the k-th segment; none where there is no such segment."""
-        return self._load_lines(_run_key(run, f"segments/{k:06d}.jsonl.zst")) or ()
+        return load_lines(self._objects, Result, _run_key(run, f"segments/{k:06d}.jsonl.zst")) or ()
 
     def segments(self, run: str) -> int:
         """How many segments the run has, which is the number of its next one."""
@@ -149,7 +161,7 @@ class Store:
 
     def judged(self, run: str) -> tuple[Result, ...] | None:
         """The results that judges looked at; None: the run was not judged, or is not yet."""
-        return self._load_lines(_run_key(run, "judged.jsonl.zst"))
+        return load_lines(self._objects, Result, _run_key(run, "judged.jsonl.zst"))
 
     def result_documents(self, run: str) -> Iterator[str]:
         """Every committed result as the JSON document that it is kept as, in commit order, judged ones as judged."""
@@ -163,7 +175,7 @@ class Store:
         """Every committed result, segment by segment, in commit order, judged ones as judged."""
         judged = {result.trial.index: result for result in self.judged(run) or ()}
         for name in self._objects.names(_run_key(run, "segments")):
-            for result in self._load_lines(_run_key(run, f"segments/{name}")) or ():
+            for result in load_lines(self._objects, Result, _run_key(run, f"segments/{name}")) or ():
                 yield judged.get(result.trial.index, result)
 
     def put_regrade(self, run: str, grader_digest: str, results: Sequence[Result]) -> None:
@@ -172,7 +184,7 @@ class Store:
 
     def get_regrade(self, run: str, grader_digest: str) -> tuple[Result, ...] | None:
         """The run's results under these graders; None: it was not regraded with them."""
-        return self._load_lines(_run_key(run, f"regrades/{_hex(grader_digest)}.jsonl.zst"))
+        return load_lines(self._objects, Result, _run_key(run, f"regrades/{_hex(grader_digest)}.jsonl.zst"))
 
     def delete_run(self, run: str) -> int:
         """Remove all that is kept of a run, for good, but the files of its suite; how many objects that were.
@@ -208,7 +220,7 @@ class Store:
     # ---- reading and writing
 
     def _of_run(self, model: type[C], run: str, name: str) -> C:
-        found = self._load(model, _run_key(run, name)) if _is_name(run) else None
+        found = load(self._objects, model, _run_key(run, name)) if _is_name(run) else None
         if found is None:
             newest = ", ".join(manifest.run for manifest in self.runs()[:_SHOWN_RUNS])
             raise UnknownName(
@@ -216,12 +228,6 @@ class Store:
                 hint=f"the newest runs: {newest}" if newest else "there is no run yet: start one with `evalfarm run`",
             )
         return found
-
-    def _load(self, model: type[C], key: str) -> C | None:
-        return load(self._objects, model, key)
-
-    def _load_lines(self, key: str) -> tuple[Result, ...] | None:
-        return load_lines(self._objects, Result, key)
 
 
 def _is_name(run: str) -> bool:

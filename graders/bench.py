@@ -6,23 +6,28 @@ that fails leaves the trial INCONCLUSIVE.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 
 from evalfarm.contracts.answer import Rubric
 from evalfarm.contracts.base import digest_bytes
 from evalfarm.contracts.judging import Exhibit, JudgingItem, JudgingPlan, Opinion, TrialOpinions
 from evalfarm.contracts.run import Plan, Trace
+from evalfarm.errors import BrokerUnavailable
 from evalfarm.judgings import Judgings
-from evalfarm.runstate import Client, Handed, JudgingQueue
+from evalfarm.runstate import Client, Handed, JudgingQueue, Limits
 from evalfarm.store import Store
 from graders.evidence import gaps
 from graders.judge.ask import Ask, Judge, judge_answer
 from graders.judge.exhibits import exhibit_of, rubric_of
 from graders.judge.panel import counted
 
+#: Seconds for which a worker that judges is believed to be there, renewed three times as often.
+HOLD_S = 60.0
 #: Seconds that one judge may take for one answer, replies that cannot be used and waits included.
 LIMIT_S = 600.0
+
+NO_LIMITS = Limits()
 
 OpenAsk = Callable[[Plan], Awaitable[Ask]]
 """The way to a run's judges, handed in: who judges knows nothing of networks and keys."""
@@ -35,23 +40,42 @@ class Bench:
     store: Store
     redis: Client
     open_ask: OpenAsk
+    limits: Limits = NO_LIMITS
+    hold_s: float = HOLD_S
     resources: AsyncExitStack = field(default_factory=AsyncExitStack)  #: what is let go when the process ends
     _open: dict[str, tuple[Plan, JudgingPlan, Ask]] = field(default_factory=dict)  #: runs whose judging was begun here
 
     async def run(self, run: str, handed: Sequence[Handed]) -> None:
         """Judge the items of one message, side by side: all that they do is wait for the judges."""
         plan, judging, ask = await self._opened(run)
-        queue = JudgingQueue(self.redis, run)
+        queue = JudgingQueue(self.redis, run, {model: self.limits.of(model).concurrency for model in plan.judges})
         items = [(one, judging.items[one.item]) for one in handed]
         await asyncio.gather(*(self._item(plan, queue, ask, one, item) for one, item in items))
 
     async def _item(self, plan: Plan, queue: JudgingQueue, ask: Ask, handed: Handed, item: JudgingItem) -> None:
-        if not await asyncio.to_thread(queue.claim, handed):
+        if not await asyncio.to_thread(queue.claim, handed, self.hold_s):
             return
-        earlier = await asyncio.to_thread(Judgings(self.store.objects).opinions, plan.run, item.index)
-        if counted(earlier) is not None:  # the queue was lost and opened anew: what was paid for is not paid for again
-            await asyncio.to_thread(queue.end, handed, cost_usd=0.0, again=False)
-            return
+        renewing = asyncio.create_task(self._renew(queue, handed))
+        try:
+            cost_usd, again = await self._judge(plan, queue, ask, handed, item)
+        finally:
+            renewing.cancel()
+        await asyncio.to_thread(queue.end, handed, cost_usd=cost_usd, again=again)
+
+    async def _judge(
+        self, plan: Plan, queue: JudgingQueue, ask: Ask, handed: Handed, item: JudgingItem
+    ) -> tuple[float | None, bool]:
+        """Have an item judged and keep what came of it: what that cost, and whether another attempt is worth it."""
+        kept = Judgings(self.store.objects)
+        earlier = await asyncio.to_thread(kept.opinions, plan.run, item.index)
+        # Ends that Redis was never told, or has forgotten. Told twice, they count once.
+        for one in earlier:
+            if one.attempt != handed.attempt:
+                told = Handed(handed.item, one.attempt)
+                await asyncio.to_thread(queue.end, told, cost_usd=one.cost_usd, again=False)
+        untold = [one.cost_usd for one in earlier if one.attempt == handed.attempt]
+        if counted(earlier) is not None:  # what was paid for is not paid for again
+            return _sum(untold), False
         trace = await asyncio.to_thread(self.store.get_trace, plan.run, item.index, item.attempt)
         number = max(handed.attempt, 1 + max((one.attempt for one in earlier), default=0))
         opinions = TrialOpinions(
@@ -61,8 +85,15 @@ class Bench:
             attempt=number,
             opinions=await judge_trace(plan, trace, ask, number),
         )
-        await asyncio.to_thread(Judgings(self.store.objects).put_opinions, opinions)
-        await asyncio.to_thread(queue.end, handed, cost_usd=opinions.cost_usd, again=opinions.outage)
+        while not await asyncio.to_thread(kept.put_opinions, opinions):  # a number that Redis gave away twice
+            opinions = opinions.model_copy(update={"attempt": opinions.attempt + 1})
+        return _sum([*untold, opinions.cost_usd]), opinions.outage
+
+    async def _renew(self, queue: JudgingQueue, handed: Handed) -> None:
+        while True:
+            await asyncio.sleep(self.hold_s / 3)
+            with suppress(BrokerUnavailable):  # the judges go on: what they say is stored, and counts
+                await asyncio.to_thread(queue.renew, handed, self.hold_s)
 
     async def _opened(self, run: str) -> tuple[Plan, JudgingPlan, Ask]:
         if run not in self._open:
@@ -70,6 +101,10 @@ class Bench:
             judging = await asyncio.to_thread(Judgings(self.store.objects).plan, run)
             self._open[run] = (plan, judging or JudgingPlan(run=run, items=()), await self.open_ask(plan))
         return self._open[run]
+
+
+def _sum(costs: Sequence[float | None]) -> float | None:
+    return None if None in costs else sum(cost for cost in costs if cost is not None)
 
 
 async def judge_trace(plan: Plan, trace: Trace, ask: Ask, number: int) -> tuple[Opinion, ...]:

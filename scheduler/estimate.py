@@ -11,6 +11,7 @@ from typing import Literal
 
 from cases.policies import is_simulated
 from evalfarm.contracts.budget import Budget
+from evalfarm.contracts.judging import JUDGE
 from evalfarm.contracts.run import NO_MODEL, Arm, Plan
 from evalfarm.contracts.suite import HarnessName
 from evalfarm.contracts.verdict import CellSummary, RunSummary
@@ -40,6 +41,9 @@ EFFORTS: dict[HarnessName, Effort] = {
     # Codex's own instructions and tools are some 11,000 tokens of its first request, and go with each of them.
     "codex": Effort(4, 56_000, 2_000, 30.0, 0.5),
 }
+
+JUDGING = Effort(1, 3_000, 1_000, 10.0, 0.05)
+"""What one judge takes for one answer: rubric, conversation and tool results in, a label for each criterion out."""
 
 RESERVE = 2.0
 """A trial is reserved this many times the measured mean of its arm: trials of one arm differ."""
@@ -71,6 +75,8 @@ class Estimate:
     usd: float | None  #: None: a price is not known
     seconds: float  #: with `slots` trials of one message each at a time, and the models' limits kept
     slots: int
+    judgings: int = 0  #: answers for the judges, if all trials answer
+    judging_usd: float | None = 0.0  #: of one of them, by all judges; in no other figure; None: a price is not known
 
 
 def estimate(plan: Plan, prices: Prices, limits: Limits, *, slots: int, like: RunSummary | None = None) -> Estimate:
@@ -93,11 +99,15 @@ def estimate(plan: Plan, prices: Prices, limits: Limits, *, slots: int, like: Ru
         usd=None if None in costs else sum(cost for cost in costs if cost is not None),
         seconds=_seconds(arms, limits, slots, side_by_side),
         slots=slots,
+        judgings=_judgings(plan),
+        judging_usd=_judging_usd(plan, prices, like),
     )
 
 
 def budget_of(estimated: Estimate, max_cost_usd: float) -> Budget:
     """The budget of a run: what may be spent, and what is set aside for a trial of each arm while none has ended.
+
+    What judging takes of an answer is part of it.
 
     Raises UsageError for an amount that is none, for one that does not cover a single trial, and where a price is not
     known: then nobody could tell when it is spent.
@@ -106,23 +116,51 @@ def budget_of(estimated: Estimate, max_cost_usd: float) -> Budget:
         raise UsageError(
             f"--max-cost {max_cost_usd:g} leaves nothing to spend", "give an amount in USD above 0, as in --max-cost 5"
         )
-    for one in estimated.arms:
-        if one.trial_usd is None:
-            raise UsageError(
-                f"a budget needs a price for every model, and none is known for {one.arm.model!r}",
-                "add it to a price table of your own and name that in EVALFARM_PRICES (docs/reference/settings.md), "
-                "or run without --max-cost",
-            )
+    _check_priced(estimated)
     reserved = tuple(RESERVE * usd if one.basis == "measured" else usd for one, usd in _priced(estimated))
+    judging_usd = estimated.judging_usd if estimated.judgings and estimated.judging_usd else 0.0
+    share = estimated.judgings / estimated.trials
     dearest = max(reserved)
-    if dearest > max_cost_usd:
+    if dearest + judging_usd > max_cost_usd:
         at = estimated.arms[reserved.index(dearest)].arm
         raise UsageError(
-            f"--max-cost {max_cost_usd:g} does not cover one trial of {at.model} at {at.harness}, "
-            f"for which {dearest:.2g} USD are set aside",
+            f"--max-cost {max_cost_usd:g} does not cover one trial of {at.model} at {at.harness}, for which "
+            f"{dearest + judging_usd:.2g} USD are set aside" + (", its judging included" if judging_usd else ""),
             "give more, or name an earlier run of these arms with --like, whose cost is then taken instead of a guess",
         )
-    return Budget(max_cost_usd=max_cost_usd, trial_usd=reserved)
+    return Budget(max_cost_usd=max_cost_usd, trial_usd=reserved, judging_usd=judging_usd, judged_share=share)
+
+
+def _check_priced(estimated: Estimate) -> None:
+    unknown = [repr(one.arm.model) for one in estimated.arms if one.trial_usd is None]
+    unknown += ["one of the judges"] if estimated.judging_usd is None else []
+    if unknown:
+        raise UsageError(
+            f"a budget needs a price for every model, and none is known for {unknown[0]}",
+            "add it to a price table of your own and name that in EVALFARM_PRICES (docs/reference/settings.md), "
+            "or run without --max-cost",
+        )
+
+
+def _judgings(plan: Plan) -> int:
+    judged = sum(plan.suite.case(case).rubric is not None for case in plan.cases)
+    asked = sum(arm.harness != "direct" for arm in plan.arms)
+    return judged * asked * plan.repeats if plan.judges else 0
+
+
+def _judging_usd(plan: Plan, prices: Prices, like: RunSummary | None) -> float | None:
+    """What judging one answer costs: as it did in an earlier run by the same judges, else as a rule."""
+    if like is not None and like.judges_usd and like.manifest is not None:
+        asked = {name for name in like.manifest.digests if name.startswith("judge/")}
+        tallies = [tally for case in like.cases for tally in case.by_grader if tally.grader == JUDGE]
+        answers = sum(tally.passed + tally.failed + tally.inconclusive for tally in tallies)
+        if answers and asked == {f"judge/{judge}" for judge in plan.judges}:
+            return like.judges_usd / answers
+    of_one = [
+        prices.cost_usd(judge, input_tokens=JUDGING.input_tokens, cached_tokens=0, output_tokens=JUDGING.output_tokens)
+        for judge in plan.judges
+    ]
+    return None if None in of_one else sum(usd for usd in of_one if usd is not None)
 
 
 def _priced(estimated: Estimate) -> Iterator[tuple[ArmEstimate, float]]:

@@ -16,11 +16,11 @@ from evalfarm.contracts.run import Plan
 from evalfarm.contracts.verdict import LabelValue, Result, RunSummary
 from evalfarm.judgings import Judgings
 from evalfarm.reports.numbers import cost, plural
-from evalfarm.runstate import Client, JudgingQueue
+from evalfarm.runstate import Client, JudgingProgress, JudgingQueue, Kept, Ledger
 from evalfarm.store import Store
 
-#: Seconds after which an answer that was handed to the judges and not heard of again is handed out anew. A judge has
-#: ten minutes for it; the message may have waited behind trials of other runs.
+#: Seconds after which an answer that was handed to the judges and that nobody took up is handed out anew: its message
+#: may have waited behind trials of other runs.
 HOLD_S = 900.0
 
 Conclude = Callable[[Plan, Result, Sequence[TrialOpinions], str], Result]
@@ -50,18 +50,15 @@ class Judging:
             return True
         judging = self._plan(plan)
         queue = JudgingQueue(self.redis, plan.run)
-        if queue.open(len(judging.items)) and self.store.judged(plan.run) is not None:
-            queue.close()  # there was none because it is over
-            return True
-        most_usd = plan.suite.judging.max_cost_usd
-        spent = most_usd is not None and queue.progress().spent_usd >= most_usd
-        if spent:
-            queue.drop_waiting()
+        if not queue.is_open:
+            if self.store.judged(plan.run) is not None:
+                return True
+            queue.open(len(judging.items), self._kept(judging), plan.suite.judging.max_cost_usd)
         send_judgings(self.app, plan.run, queue.take(plan.suite.judging.concurrency, HOLD_S))
-        if queue.progress().left:
+        progress = queue.progress()
+        if progress.left:
             return False
-        lost = "its judging was lost each time that it was begun"
-        why = f"the judges' budget of ${most_usd:g} was spent" if spent else lost
+        why = _not_asked(plan, progress, Ledger(self.redis, plan.run).money(0).budget_usd)
         concluded = list(self._concluded(plan, judging, why))
         Judgings(self.store.objects).put_tally(tally_of(plan.run, concluded))
         self.store.put_judged(plan.run, [result for result, _ in concluded])
@@ -75,12 +72,32 @@ class Judging:
             self.plans[plan.run] = known or kept.fix_plan(judging_plan(plan, self.store.results(plan.run)))
         return self.plans[plan.run]
 
+    def _kept(self, judging: JudgingPlan) -> list[Kept]:
+        """The attempts whose opinions are stored: some only where Redis was lost while judges were at work."""
+        kept = Judgings(self.store.objects)
+        asked = kept.answers_with_opinions(judging.run)
+        return [
+            Kept(item, one.attempt, one.cost_usd, done=not one.outage)
+            for item, answer in enumerate(judging.items)
+            if answer.index in asked
+            for one in kept.opinions(judging.run, answer.index)
+        ]
+
     def _concluded(self, plan: Plan, judging: JudgingPlan, why: str) -> Iterator[Concluded]:
         kept, waiting = Judgings(self.store.objects), {item.index for item in judging.items}
         for result in self.store.results(plan.run):
             if result.trial.index in waiting:
                 attempts = kept.opinions(plan.run, result.trial.index)
                 yield self.conclude(plan, result, attempts, why), attempts
+
+
+def _not_asked(plan: Plan, progress: JudgingProgress, budget_usd: float | None) -> str:
+    """Why an answer that no judge looked at was not judged."""
+    if progress.stopped_by == "judges":
+        return f"the judges' budget of ${plan.suite.judging.max_cost_usd:g} was spent"
+    if progress.stopped_by == "run":
+        return f"the run's budget of ${budget_usd:g} was spent"
+    return "its judging was lost each time that it was begun"
 
 
 def judging_plan(plan: Plan, results: Iterator[Result]) -> JudgingPlan:
@@ -106,18 +123,21 @@ def tally_of(run: str, concluded: Sequence[Concluded]) -> JudgingTally:
         attempts=len(attempts),
         cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
         disagreements=sum({values.get(RULES), values[JUDGE]} == {"PASS", "FAIL"} for values in told),
+        not_asked=sum(not tried for _, tried in concluded),
     )
 
 
 def with_judging(summary: RunSummary, plan: Plan, store: Store) -> RunSummary:
-    """The summary with notes on what its judges did, what that cost, and what is left for people to settle."""
+    """The summary with what its judges cost, and notes on what they did and what is left for people to settle."""
     tally = Judgings(store.objects).tally(plan.run) if plan.judges else None
     if tally is None:
         return summary
     told = ", ".join(f"{count} {value}" for value, count in tally.labels.items())
     spent = f"{plural(tally.attempts, 'judging')}, {cost(tally.cost_usd)}"
     notes = [f"Judged by {', '.join(plan.judges)}: {told} ({spent}, which is in no other figure)."]
+    if tally.not_asked:
+        notes.append(f"NOT JUDGED: {plural(tally.not_asked, 'answer')}, which are inconclusive; each says why.")
     if tally.disagreements:
         differ = plural(tally.disagreements, "answer")
         notes.append(f"Rules and judge disagree on {differ}; settle them with: evalfarm adjudicate {plan.run}")
-    return summary.model_copy(update={"notes": (*summary.notes, *notes)})
+    return summary.model_copy(update={"notes": (*summary.notes, *notes), "judges_usd": tally.cost_usd})

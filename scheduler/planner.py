@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from evalfarm import __version__
+from evalfarm.analysis.conversations.origins import plugin_digest, skill_digests
 from evalfarm.contracts.base import digest
 from evalfarm.contracts.run import NO_MODEL, Arm, Isolation, Manifest, Plan, QueueName
 from evalfarm.contracts.suite import HARNESSES, Case, HarnessName, Suite
@@ -151,6 +152,8 @@ def manifest_of(
         evalfarm=__version__,
         suite=suite.suite,
         suite_version=suite.version,
+        plugin=suite.plugin.name,
+        plugin_version=suite.plugin.version,
         simulated=measured.simulated,
         synthetic=suite.synthetic,
         isolation=plan.isolation,
@@ -176,4 +179,14 @@ def _digests(plan: Plan) -> dict[str, str]:
         "plugin": digest(suite.plugin),
         "variants": digest({name: suite.server_of(name).model_dump(mode="json") for name in suite.variants}),
         "loop": digest(suite.loop),
+        **_version_digests(plan),
     }
+
+
+def _version_digests(plan: Plan) -> dict[str, str]:
+    """Of each variant that is run: of its plugin with its server, and of each of its skills' folders."""
+    found: dict[str, str] = {}
+    for variant in dict.fromkeys(arm.variant for arm in plan.arms):
+        found[f"plugin/{variant}"] = plugin_digest(plan, variant)
+        found |= {f"skill/{variant}/{skill}": folder for skill, folder in skill_digests(plan, variant).items()}
+    return found

@@ -39,16 +39,33 @@ def baseline_runs(nights: Sequence[Night], ends: Mapping[str, NightEnd], most_ni
     return frozenset(night.run for night in kept) | confirms
 
 
+def held_against(
+    manifests: Sequence[Manifest], verdicts: Mapping[str, Collection[str]], asked: Collection[str]
+) -> frozenset[str]:
+    """The runs that a gate's last verdict on a run was held against, as long as somebody may ask for it again.
+
+    `verdicts` are these baselines, by the run that was judged. It may be asked for of the runs that are not `asked` to
+    go, and of the last run of each suite and queue that was judged, however old that is.
+    """
+    judged = sorted((one for one in manifests if one.run in verdicts), key=lambda one: one.created_at)
+    last = {(one.suite, one.queue): one.run for one in judged}
+    speaking = {one.run for one in judged if one.run not in asked} | set(last.values())
+    return frozenset(run for one in speaking for run in verdicts[one])
+
+
 def sorted_out(
-    asked: Sequence[Manifest], baselines: Collection[str], kept: Collection[str], unfinished: Collection[str]
+    asked: Sequence[Manifest], protected: Mapping[str, str], kept: Collection[str], unfinished: Collection[str]
 ) -> tuple[list[str], list[Kept]]:
-    """The runs to let go, and those that stay: a baseline's, one that was named to be kept, one that has not ended."""
+    """The runs to let go, and those that stay: one that has not ended, a protected one, one that was named to be kept.
+
+    `protected` says why, by the run.
+    """
     going, staying = [], []
     for manifest in asked:
         if manifest.run in unfinished:
             staying.append(Kept(manifest.run, "it has not ended"))
-        elif manifest.run in baselines:
-            staying.append(Kept(manifest.run, "a schedule's next night may be held against it"))
+        elif manifest.run in protected:
+            staying.append(Kept(manifest.run, protected[manifest.run]))
         elif manifest.run in kept or manifest.label in kept:
             staying.append(Kept(manifest.run, "it was named to be kept"))
         else:

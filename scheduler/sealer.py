@@ -35,7 +35,7 @@ def seal(ledger: Ledger, store: Store, plan: Plan) -> RunSummary:
         summary = summarize_run(manifest, plan, rows, attempts=progress.attempts, finished=not progress.cancelled)
         # None: another process has sealed it just now, and kept its tally.
         tally = None if (seen := ledger.view()) is None else tally_of(plan, seen, rows)
-    summary = with_judging(with_money(summary, ledger.money(len(plan.arms))), plan, store)
+    summary = with_money(with_judging(summary, plan, store), ledger.money(len(plan.arms)))
     # Before the summary: whoever finds a run summed up finds what it took as well.
     if tally is not None:
         Outcomes(store.objects).put_tally(tally)

@@ -22,7 +22,7 @@ from evalfarm.errors import (
     ServerUnavailable,
     StoreUnavailable,
 )
-from evalfarm.prices import cost_usd
+from evalfarm.prices import cost_usd, side_costs
 from worker.cell.cell import lay_out, open_cell
 from worker.cell.codex_home import adapt
 from worker.cell.codex_plugin import server_entry
@@ -108,7 +108,7 @@ class _Observation:
         arm = self.trial.arm
         # A second attempt has a server of its own: what the first met may have been another attempt's doing.
         server = await self.station.server(self.prepared, arm.variant, stack, alone=self.number > 1)
-        upstream = None if arm.harness == "direct" else await self.station.upstream(self.prepared, arm.model, stack)
+        upstream = None if arm.harness == "direct" else await self.station.upstream(self.prepared, arm.model)
         codex_home = None
         if arm.harness == "codex":
             codex_home = await asyncio.to_thread(self.station.template, self.prepared, arm.variant)
@@ -188,11 +188,13 @@ class _Observation:
 
     def _trace(self, ending: Ending) -> Trace:
         served = tuple(self.tools.calls) if self.tools else ()
-        requests = tuple(self.model.requests) if self.model else ()
+        prices, model = self.station.prices, self.trial.arm.model
+        requests = side_costs(prices, model, tuple(self.model.requests)) if self.model else ()
         return Trace(
             run=self.prepared.plan.run,
             trial=self.trial,
             attempt=self.number,
+            session=self.notes.session,
             outcome=ending.outcome,
             failure=ending.failure,
             failure_kind=ending.kind,
@@ -208,7 +210,7 @@ class _Observation:
             isolation=self.prepared.plan.isolation,
             started_at=self.started_at,
             duration_s=self.duration_s,
-            cost_usd=cost_usd(self.station.prices, self.trial.arm.model, requests),
+            cost_usd=cost_usd(prices, model, requests),
         )
 
 

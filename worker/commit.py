@@ -12,10 +12,9 @@ from typing import TypeVar
 
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
 
-from evalfarm.contracts.run import Plan, Trace
-from evalfarm.contracts.verdict import Result
+from evalfarm.contracts.run import Trace
 from evalfarm.errors import BrokerUnavailable, StoreUnavailable
-from evalfarm.runstate import Ledger, commit_result
+from evalfarm.runstate import Claim, Ended, Ending, Ledger, Terms
 from evalfarm.store import Store
 
 log = logging.getLogger(__name__)
@@ -35,21 +34,35 @@ async def keep(store: Store, trace: Trace, *, patience_s: float = STORE_PATIENCE
     return await _patiently(lambda: keep_now(store, trace), StoreUnavailable, patience_s)
 
 
-async def commit(ledger: Ledger, plan: Plan, result: Result, *, lease_s: float) -> None:
+async def commit(ledger: Ledger, ended: Ended, *, lease_s: float) -> None:
     """Tell the ledger how an attempt ended, for as long as it does not answer, at most two leases.
 
     Then the attempt is left to be adopted: its payload is stored.
     """
     try:
-        await _patiently(lambda: commit_now(ledger, plan, result), BrokerUnavailable, 2 * lease_s)
+        await _patiently(lambda: commit_now(ledger, ended), BrokerUnavailable, 2 * lease_s)
     except BrokerUnavailable as error:
         told = "trial %d attempt %d is stored and not committed; it is left to be adopted: %s"
-        log.warning(told, result.trial.index, result.attempt, error.message)
+        log.warning(told, ended.index, ended.attempt, error.message)
 
 
-def commit_now(ledger: Ledger, plan: Plan, result: Result) -> None:
+def commit_now(ledger: Ledger, ended: Ended) -> None:
     """Tell the ledger once. Raises BrokerUnavailable; may be called again."""
-    if commit_result(ledger, plan, result) == "unknown":
+    _check(ledger, ledger.end(ended))
+
+
+def commit_and_claim(ledger: Ledger, ended: Ended, wanted: tuple[int, str, float, Terms]) -> Claim:
+    """Tell the ledger once, and claim with it what `Ledger.claim` would. Raises BrokerUnavailable; may be called again.
+
+    A busy worker waits for one round trip instead of two.
+    """
+    ending, claim = ledger.end_and_claim(ended, *wanted)
+    _check(ledger, ending)
+    return claim
+
+
+def _check(ledger: Ledger, ending: Ending) -> None:
+    if ending == "unknown":
         raise BrokerUnavailable(f"Redis knows nothing of run {ledger.run!r}", f"`evalfarm resume {ledger.run}`")
 
 

@@ -1,4 +1,4 @@
-"""What can be found out before a run starts: the tools that each variant's server shows."""
+"""What can be found out before a run starts: each variant's tools, and what Codex would install."""
 
 import asyncio
 from collections.abc import Mapping
@@ -10,6 +10,7 @@ from evalfarm.contracts.base import digest
 from evalfarm.contracts.run import Isolation
 from evalfarm.contracts.suite import Suite
 from worker.cell.cell import containment
+from worker.cell.codex_plugin import marketplace_digest, plugin_source
 from worker.cell.codex_runtime import Codex
 from worker.plugin_server import PluginServer
 
@@ -20,6 +21,14 @@ class ServerListing:
 
     tools: tuple[str, ...]
     digest: str  #: over names, descriptions, schemas and instructions: all that a model reads
+
+
+def marketplaces(suite: Suite, folder: Path, variants: tuple[str, ...]) -> dict[str, str]:
+    """A digest of the marketplace that Codex installs each variant's plugin from.
+
+    Raises SuiteError for a folder that describes no server of the plugin.
+    """
+    return {name: marketplace_digest(suite.plugin, plugin_source(suite, name, folder)) for name in variants}
 
 
 def list_servers(

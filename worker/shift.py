@@ -7,18 +7,21 @@ what is written, and a lease renewed while the attempt runs tells everyone else 
 import asyncio
 import logging
 import os
+import socket
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from evalfarm.contracts.run import Telemetry, Trace, Trial
 from evalfarm.contracts.verdict import Result
-from evalfarm.errors import BrokerUnavailable, InfrastructureError, StoreUnavailable
-from evalfarm.runstate import Client, Ledger, terms_of
+from evalfarm.errors import BrokerUnavailable, EvalFarmError, InfrastructureError, StoreUnavailable
+from evalfarm.runstate import Claim, Client, Ledger, Terms, ended_of, note_refusal, terms_of
 from worker.attempt import observe
-from worker.commit import STORE_PATIENCE_S, commit, commit_now, keep, keep_now
+from worker.commit import STORE_PATIENCE_S, commit, commit_and_claim, commit_now, keep, keep_now
 from worker.redaction import redacted
 from worker.repeats import checked
 from worker.station import Prepared, Station
@@ -30,6 +33,8 @@ Grade = Callable[[Prepared, Trace], Result]
 
 #: Trials with a model that one process has in work at a time.
 SIDE_BY_SIDE = 16
+#: Seconds until trials that this worker will not run are handed out again, perhaps to one that will.
+REFUSED_S = 2.0
 #: Seconds after which what a message holds and is not begun goes back: others may be free to run it.
 BEGIN_WITHIN_S = 10.0
 
@@ -61,40 +66,52 @@ class Shift:
         is no matter of the others'. Those that are not begun in ten seconds, or when the worker is told to stop, go
         back to the ledger.
         """
-        prepared = await self.station.prepare(run)
+        try:
+            prepared = await self.station.prepare(run)
+        except EvalFarmError as error:
+            self._refuse(run, indices, error)
+            raise
         direct = [index for index in indices if prepared.plan.trial(index).arm.harness == "direct"]
         message = _Message(Ledger(self.redis, run), prepared, time.monotonic() + self.begin_within_s)
-        await self._follow(message, iter(direct))
-        others = iter(set(indices).difference(direct))
+        await self._follow(message, deque(direct))
+        others = deque(set(indices).difference(direct))
         async with asyncio.TaskGroup() as group:
             for _ in range(min(self.side_by_side, len(indices) - len(direct))):
                 group.create_task(self._follow(message, others))
 
-    async def _follow(self, message: "_Message", left: Iterator[int]) -> None:
+    def _refuse(self, run: str, indices: Sequence[int], error: EvalFarmError) -> None:
+        """What is not to be run here goes back, for others to run; whoever asks how the run stands is told why."""
+        with suppress(BrokerUnavailable):  # then the hand-outs run out, and are sent again
+            Ledger(self.redis, run).give_back(indices, REFUSED_S)
+            note_refusal(self.redis, run, f"{socket.gethostname()}: {error.message}")
+
+    async def _follow(self, message: "_Message", left: deque[int]) -> None:
         """Run one trial after another, of those that are left."""
         work = await asyncio.to_thread(self._claim_next, message, left)
         while work is not None:
             work = await self._see_to(message, work, left)
 
-    def _claim_next(self, message: "_Message", left: Iterator[int]) -> "_Work | None":
+    def _claim_next(self, message: "_Message", left: deque[int]) -> "_Work | None":
         """Claim the first of those that are left which is ours to run; what comes too late goes back."""
-        for index in left:
+        while (index := _next(left)) is not None:
             try:
-                if time.monotonic() > message.begin_until or self.stopping():
+                if self._too_late(message):
                     message.ledger.give_back([index])
-                elif (work := self._claim(message, index)) is not None:
+                elif (work := message.begun(index, message.ledger.claim(*self._wanted(message, index)))) is not None:
                     return work
             except InfrastructureError as error:  # its hand-out runs out, and it is handed out again
                 _left_alone(message, index, error)
         return None
 
-    def _claim(self, message: "_Message", index: int) -> "_Work | None":
-        token, plan = uuid.uuid4().hex[:12], message.prepared.plan
-        trial = plan.trial(index)
-        claim = message.ledger.claim(index, token, self._lease_s, terms_of(plan, trial, self.station.limits))
-        return _Work(trial, claim.attempt, token) if claim.status == "ok" else None
+    def _too_late(self, message: "_Message") -> bool:
+        return time.monotonic() > message.begin_until or self.stopping()
 
-    async def _see_to(self, message: "_Message", work: "_Work", left: Iterator[int]) -> "_Work | None":
+    def _wanted(self, message: "_Message", index: int) -> tuple[int, str, float, Terms]:
+        """What claims a trial."""
+        plan = message.prepared.plan
+        return index, message.token, self._lease_s, terms_of(plan, plan.trial(index), self.station.limits)
+
+    async def _see_to(self, message: "_Message", work: "_Work", left: deque[int]) -> "_Work | None":
         """Run a claimed trial to its commit; the next one, claimed in the same turn."""
         attempt = asyncio.create_task(self._attempt(message.prepared, work))
         keeping = asyncio.get_running_loop().call_later(
@@ -140,10 +157,19 @@ class Shift:
                 duration_s=0.0,
             )
 
-    def _commit_and_claim_next(self, message: "_Message", trace: Trace, left: Iterator[int]) -> "_Work | None":
+    def _commit_and_claim_next(self, message: "_Message", trace: Trace, left: deque[int]) -> "_Work | None":
         kept = keep_now(self.station.store, self._clean(message.prepared, trace))
-        commit_now(message.ledger, message.prepared.plan, self.grade(message.prepared, kept))
-        return self._claim_next(message, left)
+        ended = ended_of(message.prepared.plan, self.grade(message.prepared, kept))
+        index = None if self._too_late(message) else _next(left)
+        if index is None:
+            commit_now(message.ledger, ended)
+            return self._claim_next(message, left)
+        try:
+            claim = commit_and_claim(message.ledger, ended, self._wanted(message, index))
+        except BrokerUnavailable:
+            left.appendleft(index)
+            raise
+        return message.begun(index, claim) or self._claim_next(message, left)
 
     async def _commit_patiently(self, message: "_Message", trace: Trace) -> None:
         prepared = message.prepared
@@ -151,7 +177,7 @@ class Shift:
             clean = await asyncio.to_thread(self._clean, prepared, trace)
             kept = await keep(self.station.store, clean, patience_s=self.store_patience_s)
             result = await asyncio.to_thread(self.grade, prepared, kept)
-            await commit(message.ledger, prepared.plan, result, lease_s=self._lease_s)
+            await commit(message.ledger, ended_of(prepared.plan, result), lease_s=self._lease_s)
         except InfrastructureError as error:  # its lease runs out, and the trial is run again
             _left_alone(message, trace.trial.index, error)
 
@@ -177,6 +203,14 @@ class Shift:
             await asyncio.sleep(self._lease_s / 3)
 
 
+def _next(left: deque[int]) -> int | None:
+    """The next of those that are left, for one of many threads."""
+    try:
+        return left.popleft()
+    except IndexError:
+        return None
+
+
 def _left_alone(message: "_Message", index: int, error: InfrastructureError) -> None:
     log.warning("trial %d of run %s is left where it is: %s", index, message.ledger.run, error.message)
 
@@ -188,6 +222,12 @@ class _Message:
     ledger: Ledger
     prepared: Prepared
     begin_until: float  #: by time.monotonic(); what is not claimed by then goes back
+    #: Claims its trials, each of them once: a claim that is sent again, as its answer was lost, is the same claim.
+    token: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
+
+    def begun(self, index: int, claim: Claim) -> "_Work | None":
+        """The work that a claim allows."""
+        return _Work(self.prepared.plan.trial(index), claim.attempt, self.token) if claim.status == "ok" else None
 
 
 _STOPPED = "stopped: its run was cancelled, or another attempt took its place"

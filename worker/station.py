@@ -5,10 +5,7 @@ demand, so losing it costs time and never a result.
 """
 
 import asyncio
-import fcntl
-import os
 import shutil
-import uuid
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
@@ -16,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 
 from cases.policies.offered import policies_of
+from evalfarm import __version__
 from evalfarm.contracts.base import digest
 from evalfarm.contracts.run import Isolation, Plan
 from evalfarm.contracts.suite import Plugin, Suite
@@ -26,12 +24,12 @@ from evalfarm.settings import Settings
 from evalfarm.store import Store
 from worker.cell.cell import check_isolation, containment
 from worker.cell.codex_home import template_home
+from worker.cell.codex_plugin import plugin_source
 from worker.cell.codex_runtime import Codex, codex_version, find_codex
 from worker.gateways.gate import Gate
 from worker.gateways.upstreams import Upstream, is_simulated, provider, simulated
 from worker.plugin_server import PluginServer
-
-_LOCK = ".lock"
+from worker.rooms import close_room, new_room, open_room
 
 
 @dataclass(frozen=True)
@@ -47,9 +45,18 @@ class Station:
     """Opened in a worker process's event loop; closed when the process ends."""
 
     def __init__(
-        self, settings: Settings, store: Store, environ: Mapping[str, str], throttle: Throttle | None = None
+        self,
+        settings: Settings,
+        store: Store,
+        environ: Mapping[str, str],
+        throttle: Throttle | None = None,
+        graders: str | None = None,
     ) -> None:
-        """`environ` provides the values that a suite's `env_from` names; without `throttle` no model is limited."""
+        """`environ` provides the values that a suite's `env_from` names; without `throttle` no model is limited.
+
+        `graders`: the digest of those that judge here; a run that was begun under others is refused.
+        """
+        self._graders = graders
         self.throttle = throttle
         self.settings = settings
         self.store = store
@@ -58,19 +65,12 @@ class Station:
         self._prepared: dict[str, Prepared] = {}
         self._servers: dict[tuple[str, str], PluginServer] = {}
         self._upstreams: dict[str, Upstream] = {}
-        self._idle: dict[str, list[Upstream]] = {}
         self._opening = asyncio.Lock()
-        self.rooms = settings.home / "cells" / f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
+        self.rooms = new_room(settings.home / "cells")
 
     async def open(self) -> "Station":
         """Make a place for this process's rooms, and clear away those of processes that were killed."""
-        self.rooms.parent.mkdir(parents=True, exist_ok=True)
-        with self.rooms.parent.with_suffix(_LOCK).open("w") as one_at_a_time:
-            fcntl.flock(one_at_a_time, fcntl.LOCK_EX)
-            sweep(self.rooms.parent)
-            self.rooms.mkdir()
-            self._stack.callback(shutil.rmtree, self.rooms, ignore_errors=True)
-            fcntl.flock(self._stack.enter_context((self.rooms / _LOCK).open("w")), fcntl.LOCK_EX)
+        self._stack.callback(close_room, self.rooms, open_room(self.rooms))
         return self
 
     async def close(self) -> None:
@@ -110,6 +110,12 @@ class Station:
         if digest(plan) != manifest.digests["plan"]:
             raise InfrastructureError(
                 f"the stored plan of run {run!r} is not the one in its manifest", "start a new run"
+            )
+        if self._graders is not None and manifest.digests.get("grader") != self._graders:
+            raise InfrastructureError(
+                f"run {run!r} was begun by evalfarm {manifest.evalfarm} with other graders than this worker's, "
+                f"which is of version {__version__}",
+                f"start workers of version {manifest.evalfarm}, or cancel the run and start a new one",
             )
         parts = [digest(plan.suite), plan.files, sorted(plan.executables)]
         key = digest(parts).removeprefix("sha256:")[:24]
@@ -168,11 +174,8 @@ class Station:
             containment=containment(self.codex, prepared.plan.isolation),
         )
 
-    async def upstream(self, prepared: Prepared, model: str, stack: AsyncExitStack) -> Upstream:
-        """Where requests for a model go, on a connection of one's own until `stack` closes.
-
-        Raises ModelUnavailable without a key for a real one.
-        """
+    async def upstream(self, prepared: Prepared, model: str) -> Upstream:
+        """Where requests for a model go. Raises ModelUnavailable without a key for a real one."""
         name = f"simulated/{prepared.key}" if is_simulated(model) else "provider"
         async with self._opening:
             if name not in self._upstreams:
@@ -181,11 +184,7 @@ class Station:
                     if is_simulated(model)
                     else await provider(self.settings, self._stack)
                 )
-                self._idle[name] = [self._upstreams[name]]
-            idle = self._idle[name]
-            lent = idle.pop() if idle else await self._upstreams[name].another(self._stack)
-        stack.callback(idle.append, lent)
-        return replace(lent, gate=Gate(model, self.throttle))
+        return replace(self._upstreams[name], gate=Gate(model, self.throttle))
 
     def template(self, prepared: Prepared, variant: str) -> Path:
         """The prepared Codex home for a variant's plugin. Blocks while it is built."""
@@ -212,24 +211,4 @@ class Station:
         check_isolation(self.codex, isolation)
 
 
-def plugin_source(suite: Suite, variant: str, folder: Path) -> Path | None:
-    """The plugin's own folder for a variant; None: one is made."""
-    path = suite.variants[variant].plugin_path or suite.plugin.path
-    return folder / path if path else None
-
-
-def sweep(cells: Path) -> None:
-    """Remove the rooms of worker processes that no longer live, which is to say that hold no lock on them.
-
-    The number in a room's name says nothing: a worker in another container has numbers of its own.
-    """
-    for lock in cells.glob(f"*/{_LOCK}"):
-        with lock.open("w") as held:
-            try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                continue
-            shutil.rmtree(lock.parent, ignore_errors=True)
-
-
-__all__ = ["Plugin", "Prepared", "Station", "plugin_source", "sweep"]
+__all__ = ["Plugin", "Prepared", "Station", "plugin_source"]

@@ -1,8 +1,8 @@
 """A process beside the command that tends a run, for what takes much memory and little time.
 
-It lists the tools of the plugin's servers before a run, and sums up and draws the report after it. MCP, DuckDB and the
-statistics take 120 MB that a run of hours would otherwise hold from its first trial on, and their second of importing
-passes while the worker is still starting.
+It lists the tools of the plugin's servers before a run, and sums up, draws the report and scores the conversations
+after it. MCP, DuckDB and the statistics take 120 MB that a run of hours would otherwise hold from its first trial on,
+and their second of importing passes while the worker is still starting.
 """
 
 import subprocess
@@ -17,7 +17,7 @@ from evalfarm.contracts.base import Contract
 from evalfarm.contracts.run import Isolation
 from evalfarm.contracts.suite import Suite
 from evalfarm.errors import InfrastructureError
-from evalfarm.settings import Settings, environment
+from evalfarm.settings import Settings, inherited
 
 #: Seconds that it has to end once nothing more is asked of it.
 _ENDING_S = 10.0
@@ -28,6 +28,7 @@ class Listing(Contract):
 
     tools: tuple[str, ...]
     digest: str  #: over all that a model reads
+    marketplace: str | None = None  #: digest of what Codex installs the plugin from; None: it is not to
 
 
 class Servers(Contract):
@@ -38,12 +39,13 @@ class Servers(Contract):
     variants: tuple[str, ...]
     log: Path
     isolation: Isolation
+    codex: tuple[str, ...] = ()  #: the variants whose plugin Codex is to have installed
 
 
 class Order(Contract):
     """What it is to do."""
 
-    do: Literal["list servers", "make ready to seal", "seal", "report"]
+    do: Literal["list servers", "make ready to seal", "seal", "report", "score"]
     servers: Servers | None = None
     run: str = ""
     redis_url: str = ""
@@ -110,6 +112,10 @@ class Aside:
         """Draw the report of a sealed run into files under the home."""
         self._ask(Order(do="report", run=run))
 
+    def score(self, run: str) -> None:
+        """Score the conversations of a sealed run, unless that is done. Raises as `evalfarm.cli.scored.score_run`."""
+        self._ask(Order(do="score", run=run))
+
     def _ask(self, order: Order) -> Done:
         running = self._send(order)
         done = Done()
@@ -138,7 +144,7 @@ class Aside:
             known = {"EVALFARM_HOME": str(self._settings.home), "EVALFARM_STORE_URL": self._settings.store_url}
             self._running = subprocess.Popen(
                 argv,
-                env={**environment(), **known},
+                env={**inherited(), **known},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 start_new_session=True,

@@ -21,6 +21,7 @@ from evalfarm.analysis.judgement.disagreements import RULES as RULES_LABEL
 from evalfarm.analysis.judgement.judge_faults import name_faults
 from evalfarm.analysis.judgement.targets import Judged, Target, pairs_of, targets
 from evalfarm.cli.comparisons import show
+from evalfarm.cli.connecting import open_redis
 from evalfarm.cli.judge_door import JudgeDoor, open_door
 from evalfarm.cli.judges import check_judges
 from evalfarm.cli.stored import run_of
@@ -30,6 +31,7 @@ from evalfarm.contracts.judging import JUDGE, JudgeIdentity, Opinion, PairOpinio
 from evalfarm.errors import ExitCode
 from evalfarm.judgings import Judgings, new_id
 from evalfarm.reports.judging.calibration import report
+from evalfarm.runstate import load_limits
 from evalfarm.settings import Settings, load_settings
 from evalfarm.store import Store
 from graders.judge.ask import Heard, Judge, judge_answer, judge_pair
@@ -125,10 +127,15 @@ def _held(
 async def _ask(
     settings: Settings, loaded: LoadedSuite, models: Sequence[str], wanted: Sequence[Target], repeats: int, pairs: int
 ) -> dict[str, _Held]:
+    limits, most = load_limits(settings.limits), loaded.suite.judging.concurrency
     async with AsyncExitStack() as stack:
-        door = await open_door(settings, loaded.suite, loaded.folder, models, stack, None)
-        room = asyncio.Semaphore(loaded.suite.judging.concurrency)
-        return {model: await _hold(_Asking(loaded, door, model, room), wanted, repeats, pairs) for model in models}
+        # Where there are limits, what goes on in the farm at the same time counts against them too.
+        redis = None if settings.limits is None else stack.enter_context(open_redis(settings))[1]
+        door = await open_door(settings, loaded.suite, loaded.folder, models, stack, redis)
+        rooms = {model: asyncio.Semaphore(min(most, limits.of(model).concurrency or most)) for model in models}
+        return {
+            model: await _hold(_Asking(loaded, door, model, rooms[model]), wanted, repeats, pairs) for model in models
+        }
 
 
 def _by_rules(loaded: LoadedSuite, wanted: Sequence[Target]) -> _Held:

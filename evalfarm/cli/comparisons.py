@@ -19,6 +19,7 @@ from evalfarm.errors import ExitCode, UnknownName
 from evalfarm.reports.comparison.blocks import Block, to_markdown, to_terminal
 from evalfarm.reports.comparison.comparison import report
 from evalfarm.reports.comparison.planning import power_report, self_check_report
+from evalfarm.reports.safe_text import in_json
 from evalfarm.settings import load_settings
 from evalfarm.store import Store
 
@@ -110,7 +111,7 @@ def aa(run_id: str, form: str | None) -> int:
 def show(document: D, adapter: TypeAdapter[D], drawn: Callable[[D], list[Block]], form: str | None) -> None:
     """Print a document as JSON, as Markdown, or (`form` None) for the terminal."""
     if form == "json":
-        click.echo(adapter.dump_json(document, indent=2).decode())
+        click.echo(in_json(adapter.dump_json(document, indent=2).decode()))
     elif form == "markdown":
         click.echo(to_markdown(drawn(document)), nl=False)
     else:

@@ -9,8 +9,8 @@ from pathlib import Path
 from cases.loader import SUITE_FILE, LoadedSuite, load_suite
 from evalfarm.analysis.judgement.notes import ArmNote
 from evalfarm.cli.looking import check_models, look
-from evalfarm.cli.runs import see_through
-from evalfarm.cli.standing import Farm, default_workers, free_run_id, local_workers
+from evalfarm.cli.runs import score, see_through
+from evalfarm.cli.standing import Farm, default_workers, local_workers, new_run_id
 from evalfarm.contracts.run import Manifest, Plan, QueueName
 from evalfarm.contracts.verdict import RunSummary
 from evalfarm.store import Store
@@ -34,15 +34,19 @@ def confirm(farm: Farm, run: str, arms: Sequence[ArmNote], repeats: int) -> RunS
     """Run every case of a run again in some of its arms, or go on with a confirm run that was interrupted.
 
     The suite is the one in the store, whatever has become of its files since. None: Ctrl-C stopped it.
-    Raises as `evalfarm run` does where the plan cannot run here.
+    Raises as `evalfarm run` does where the plan cannot run here, and where the rules disagree.
     """
     begun = confirm_of(farm.store, run)
     if begun is None:
         suite = farm.store.get_plan(run).suite.suite
-        begun = open_confirm(farm, run, arms, repeats, name=free_run_id(f"{suite}-confirm", time.time(), farm.store))
+        name = new_run_id(f"{suite}-confirm", time.time(), farm.store.names_of_runs())
+        begun = open_confirm(farm, run, arms, repeats, name=name)
     slots = min(default_workers(farm.settings), begun.planned)
     with local_workers(farm.settings, begun.run, slots) as crew:
-        return see_through(farm, begun, crew)
+        sealed = see_through(farm, begun, crew)
+    if sealed is not None:
+        score(farm, sealed)
+    return sealed
 
 
 def confirm_plan(plan: Plan, arms: Sequence[ArmNote], repeats: int) -> Plan:
@@ -68,8 +72,10 @@ def open_confirm(
         loaded = _laid_out(farm.store, plan, Path(folder))
         check_models(loaded, again, farm.settings)
         measured = look(loaded, again, farm.settings, farm.aside)
-    filters = farm.store.get_manifest(run).filters
-    manifest = manifest_of(again, measured, created_at=time.time(), label=label_of(run), filters=filters, queue=queue)
+    first = farm.store.get_manifest(run)
+    manifest = manifest_of(
+        again, measured, created_at=time.time(), label=label_of(run), filters=first.filters, queue=queue
+    ).model_copy(update={"patch": first.patch})
     farm.scheduler().open_run(again, manifest, {})  # the files are in the store, since the run was opened
     return manifest
 

@@ -2,20 +2,21 @@
 
 import json
 import shutil
+import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
-from typing import Literal
 
 import click
-from rich.console import Console
 
 from cases.loader import load_suite, shipped_suites
 from evalfarm.cli.connecting import open_redis
+from evalfarm.cli.deployment import SERVICES, Place, Service, examine_deployment
+from evalfarm.cli.findings import Finding, finding, show
 from evalfarm.cli.looking import library_versions
 from evalfarm.cli.output import stdout_console
-from evalfarm.contracts.base import Contract
-from evalfarm.errors import EvalFarmError, ExitCode, InfrastructureError
+from evalfarm.errors import ExitCode, InfrastructureError, UsageError
 from evalfarm.runstate import check_server
 from evalfarm.settings import Settings, load_settings, public_url
 from evalfarm.store import Store
@@ -25,38 +26,59 @@ from worker.cell.codex_runtime import codex_version, find_codex
 #: A run of a shipped suite keeps a few megabytes; below this a larger one may end half-way.
 _LEAST_FREE_BYTES = 500_000_000
 
-State = Literal["ok", "missing", "broken"]
-_COLOURS: dict[State, str] = {"ok": "green", "missing": "yellow", "broken": "red"}
 
-
-class Finding(Contract):
-    """What one check found."""
-
-    check: str
-    state: State  #: `missing`: not there, and not needed for a simulated run
-    found: str
-    hint: str = ""  #: what to do about it
-
-
-@click.command(epilog="Example: evalfarm doctor --json")
+@click.command(epilog="Example: evalfarm doctor --deployment worker --probe http://exporter:9464/readyz")
+@click.option(
+    "--deployment",
+    "service",
+    is_flag=False,
+    flag_value="all",
+    default=None,
+    type=click.Choice(SERVICES),
+    help="Check a deployed farm from where SERVICE runs or is to run; without SERVICE, all that any of them needs.",
+    metavar="[SERVICE]",
+)
+@click.option(
+    "--probe", "probes", metavar="URL", multiple=True, help="With --deployment: ask if it is ready. Repeatable."
+)
+@click.option(
+    "--prometheus",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="With --deployment: Prometheus's configuration, to be checked with its rules.",
+)
 @click.option("--json", "as_json", is_flag=True, help="The findings as one JSON document.")
-def doctor(as_json: bool) -> int:
+def doctor(service: Service | None, probes: tuple[str, ...], prometheus: Path | None, as_json: bool) -> int:
     """Check what is installed, what is reachable and which isolation works here.
 
-    Ends with 0 when a run with a simulated model can work on this machine, else with 4.
+    Ends with 0 when a run with a simulated model can work on this machine, else with 4. With --deployment: with 0 when
+    no check of the deployment is broken, else with 4; SERVICE is worker, scheduler, beat, exporter or web. What is
+    `missing` is told and held against nobody.
     """
+    settings = load_settings()
+    if service is None:
+        if probes or prometheus is not None:
+            raise UsageError("--probe and --prometheus belong to a deployment", "add --deployment")
+        return _told(examine(settings), "A run with a simulated model {can} work here{yet}.", as_json=as_json)
+    place = Place(settings, service, time.time, probes, prometheus)
+    return _told(
+        examine_deployment(place), "As far as can be seen from here, the farm {can} work{yet}.", as_json=as_json
+    )
+
+
+def _told(findings: Iterator[Finding], conclusion: str, *, as_json: bool) -> int:
     found = []
     console = stdout_console()
-    for finding in examine(load_settings()):
-        found.append(finding)
+    for one in findings:
+        found.append(one)
         if not as_json:
-            _print(finding, console)
-    ready = all(finding.state != "broken" for finding in found)
+            show(one, console)
+    ready = all(one.state != "broken" for one in found)
     if as_json:
-        findings = [finding.model_dump(mode="json") for finding in found]
-        click.echo(json.dumps({"ready": ready, "findings": findings}, indent=2, ensure_ascii=False))
+        told = {"ready": ready, "findings": [one.model_dump(mode="json") for one in found]}
+        click.echo(json.dumps(told, indent=2, ensure_ascii=False))
     else:
-        click.echo("\nA run with a simulated model " + ("can work here." if ready else "cannot work here yet."))
+        words = {"can": "can", "yet": ""} if ready else {"can": "cannot", "yet": " yet"}
+        click.echo("\n" + conclusion.format_map(words))
     return int(ExitCode.OK if ready else ExitCode.INFRASTRUCTURE)
 
 
@@ -72,10 +94,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
         ("suites", _suites),
     )
     for name, look in checks:
-        try:
-            yield Finding(check=name, state="ok", found=look(settings))
-        except EvalFarmError as error:
-            yield Finding(check=name, state="broken", found=error.message, hint=error.hint)
+        yield finding(name, partial(look, settings))
     yield model_key(settings)
 
 
@@ -143,11 +162,3 @@ def _disk(settings: Settings) -> str:
 def _suites(_settings: Settings) -> str:
     loaded = {name: len(load_suite(name).suite.cases) for name in shipped_suites()}
     return ", ".join(f"{name} ({cases} cases)" for name, cases in loaded.items())
-
-
-def _print(finding: Finding, console: Console) -> None:
-    state = f"[{_COLOURS[finding.state]}]{finding.state:<8}[/]"
-    console.print(f"{state}{finding.check:<11}", end="")
-    console.print(" ".join(finding.found.split()), markup=False, soft_wrap=True)
-    if finding.hint:
-        console.print(f"{'':<19}→ {finding.hint}", markup=False, soft_wrap=True)

@@ -93,7 +93,11 @@ def _bases(found: DryRun) -> Iterator[str]:
         )
     if found.budget is not None:
         yield f"The budget ends it at {found.budget.max_cost_usd:g} USD; what is left is then not run."
-    if any(one.usd is None for one in found.estimate.arms):
+    told = found.estimate
+    if told.judgings:
+        each = "at a price that is not known" if told.judging_usd is None else f"about {cost(told.judging_usd)} each"
+        yield f"Besides, up to {plural(told.judgings, 'answer')} go to the judges, {each}."
+    if any(one.usd is None for one in told.arms):
         yield "A price is not known: name a table of your own in EVALFARM_PRICES."
 
 

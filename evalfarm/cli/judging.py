@@ -4,7 +4,7 @@ from contextlib import AsyncExitStack
 
 from evalfarm.cli.judge_door import JudgeDoor, open_door
 from evalfarm.contracts.run import Plan
-from evalfarm.runstate import connect
+from evalfarm.runstate import connect, load_limits
 from evalfarm.settings import Settings, environment
 from evalfarm.store import Store
 from graders.bench import Bench
@@ -21,4 +21,4 @@ async def open_bench(settings: Settings, redis_url: str) -> Bench:
         prepared = await station.prepare(plan.run)
         return await open_door(settings, plan.suite, prepared.folder, plan.judges, stack, redis)
 
-    return Bench(store, redis, open_ask, stack)
+    return Bench(store, redis, open_ask, load_limits(settings.limits), settings.lease_s, stack)

@@ -7,11 +7,12 @@ from pathlib import Path
 from cases.loader import LoadedSuite, check_script, check_tools
 from cases.policies import SIMULATED_MODELS, is_simulated
 from cases.policies.offered import policies_of
+from evalfarm import __version__
 from evalfarm.cli.aside import Aside, Servers
 from evalfarm.cli.judges import check_judges
 from evalfarm.cli.standing import log_folder
-from evalfarm.contracts.run import Plan
-from evalfarm.errors import ModelUnavailable, UnknownName
+from evalfarm.contracts.run import Manifest, Plan
+from evalfarm.errors import ModelUnavailable, UnknownName, UsageError
 from evalfarm.prices import load_prices
 from evalfarm.runstate import load_limits
 from evalfarm.settings import Settings
@@ -37,21 +38,40 @@ def check_models(loaded: LoadedSuite, plan: Plan, settings: Settings) -> None:
     check_judges(settings, loaded.suite, plan.judges)
 
 
+def check_graders(manifest: Manifest) -> None:
+    """Raise UsageError for a run that was begun under other graders: half of it would be judged otherwise."""
+    if manifest.digests.get("grader") != grader_digest():
+        raise UsageError(
+            f"run {manifest.run!r} was begun by evalfarm {manifest.evalfarm}, "
+            f"whose graders are others than those of this one, {__version__}",
+            f"go on with it with version {manifest.evalfarm}, or `evalfarm cancel {manifest.run}` and start a new run",
+        )
+
+
 def look(loaded: LoadedSuite, plan: Plan, settings: Settings, aside: Aside) -> Measured:
     """Find out, before anything is stored, whether the plan can run here at all, and with which versions."""
     suite = loaded.suite
     codex = find_codex(settings.codex_bin)
     check_isolation(codex, plan.isolation)
     versions = library_versions()
-    if any(arm.harness == "codex" for arm in plan.arms):
+    with_codex = tuple(dict.fromkeys(arm.variant for arm in plan.arms if arm.harness == "codex"))
+    if with_codex:
         versions["codex"] = codex_version(codex)
     variants = tuple(dict.fromkeys(arm.variant for arm in plan.arms))
     log = _scratch_log(settings.home)
-    asked = Servers(suite=suite, folder=loaded.folder.absolute(), variants=variants, log=log, isolation=plan.isolation)
+    asked = Servers(
+        suite=suite,
+        folder=loaded.folder.absolute(),
+        variants=variants,
+        log=log,
+        isolation=plan.isolation,
+        codex=with_codex,
+    )
     listings = aside.list_servers(asked)
     for variant, listing in listings.items():
         check_tools(loaded, variant, listing.tools)
     digests = {f"tools/{variant}": listing.digest for variant, listing in listings.items()}
+    digests |= {f"marketplace/{name}": one.marketplace for name, one in listings.items() if one.marketplace}
     digests |= {"grader": grader_digest(), "prices": load_prices(settings.prices).digest}
     if plan.judges:
         digests |= judging_digests(plan.judges, rubrics_of(suite, plan.cases))

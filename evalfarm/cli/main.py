@@ -24,6 +24,7 @@ _COMMANDS = {
     "show": "evalfarm.cli.results",
     "regrade": "evalfarm.cli.regrading",
     "runs": "evalfarm.cli.results",
+    "plugin": "evalfarm.cli.plugin",
     "promote": "evalfarm.cli.regressions",
     "lock": "evalfarm.cli.regressions",
     "compare": "evalfarm.cli.comparisons",
@@ -44,6 +45,7 @@ _COMMANDS = {
     "prune": "evalfarm.cli.prune",
     "exporter": "evalfarm.cli.exporter",
     "web": "evalfarm.cli.web",
+    "export": "evalfarm.cli.export",
     "token": "evalfarm.cli.token",
 }
 
@@ -94,6 +96,7 @@ _SUMMARIES = {
     "show": "Show what was observed in one trial, turn by turn.",
     "regrade": "Judge a run's stored traces again; no model takes part.",
     "runs": "List the runs in the store, newest first.",
+    "plugin": "Measure a plugin's working tree before it is released: runs take it until it is restored.",
     "promote": "Keep a resolved failure in the suite's regression set.",
     "lock": "Write down what each version in a suite stands for.",
     "compare": "Compare two runs, or the arms of one, case by case.",
@@ -114,6 +117,7 @@ _SUMMARIES = {
     "beat": "Run schedules when they are due, until stopped: start, judge, confirm, tell.",
     "exporter": "Show Prometheus the farm, at /metrics, until stopped.",
     "web": "Serve the console and the exports until stopped.",
+    "export": "Write a dataset, or whole conversations, as a file.",
     "token": "Make or revoke the tokens that `evalfarm web` asks for.",
 }
 

@@ -30,6 +30,8 @@ def cancel(run_id: str, as_json: bool) -> None:
         ledger.cancel()
         seen = ledger.progress()
         sealed = tending.look_at(run) is not None
+        if sealed:
+            farm.aside.score(run)
     told = {"run": run, "planned": seen.planned, "closed": seen.closed, "at_work": seen.in_flight, "sealed": sealed}
     if as_json:
         click.echo(json.dumps(told))

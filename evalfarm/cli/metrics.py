@@ -10,7 +10,6 @@ from evalfarm.cli.comparisons import show
 from evalfarm.cli.scoring import read_subject
 from evalfarm.errors import UsageError
 from evalfarm.reports.conversations.metrics import report
-from evalfarm.reports.safe_text import in_json
 from evalfarm.settings import load_settings
 from evalfarm.store import Store
 
@@ -48,10 +47,7 @@ def metrics(
     before = None if against is None else read_subject(store, against)
     found = measure(now, before, thresholds)
     shown = levels or ("plugin", "skill", "tool")
-    if form == "json":
-        click.echo(in_json(TypeAdapter(Metrics).dump_json(found, indent=2).decode()))
-    else:
-        show(found, TypeAdapter(Metrics), lambda made: report(made, shown), form)
+    show(found, TypeAdapter(Metrics), lambda made: report(made, shown), form)
 
 
 def read_thresholds(given: tuple[str, ...]) -> Thresholds:

@@ -149,7 +149,9 @@ class Watch:
             return self._unjudged(night, summary, "there is no accepted night before it yet", first=True)
         if found.to_confirm and schedule.baseline.confirm and self._confirms(night, found):
             return None
-        Outcomes(self.store.objects).add_gate(gate_record(found, self.clock()))
+        # Of two who judge a night at once, or one who does it again, there is one record with one time.
+        kept = self.nights.put_gate(night, gate_record(found, self.clock()))
+        Outcomes(self.store.objects).add_gate(kept, "night")
         end = decisions.judged(night, summary, found, self.clock())
         self._put_papers(night, end, summary, found)
         return end

@@ -17,7 +17,7 @@ from evalfarm.contracts.run import Manifest, Plan
 from evalfarm.contracts.schedule import Night, Schedule
 from evalfarm.errors import EvalFarmError, UsageError
 from evalfarm.runstate import live_slots
-from scheduler.nightly.file import Declared, line_of
+from scheduler.nightly.file import Declared
 from scheduler.planner import Axes, manifest_of
 
 
@@ -26,14 +26,13 @@ def check_schedules(declared: Declared) -> None:
 
     Raises UsageError naming the file and the line of the first schedule that cannot.
     """
-    text = declared.path.read_text(encoding="utf-8")
     for name, schedule in declared.said.schedules.items():
         try:
             planned(declared, schedule, seed=0)
             rule_of(declared, schedule)
         except EvalFarmError as error:
-            line = line_of(text, ["schedules", name])
-            raise UsageError(f"{declared.path}:{line}: schedules.{name}: {error.message}", error.hint) from error
+            place = declared.place("schedules", name)
+            raise UsageError(f"{place}: schedules.{name}: {error.message}", error.hint) from error
 
 
 def planned(declared: Declared, schedule: Schedule, *, seed: int) -> tuple[LoadedSuite, Plan]:

@@ -10,12 +10,10 @@ from importlib import import_module
 
 from evalfarm.cli.aside import Done, Listing, Order
 from evalfarm.errors import EvalFarmError
-from evalfarm.runstate import Ledger, connect
 from evalfarm.settings import environment, load_settings
-from evalfarm.store import Store
 from worker.cell.codex_runtime import find_codex
 
-_SEALER, _REPORTING = "scheduler.sealer", "evalfarm.cli.reporting"
+_CLOSING = "evalfarm.cli.closing"
 
 
 def done(order: Order) -> Done:
@@ -33,18 +31,13 @@ def _do(order: Order) -> dict[str, Listing]:
         case "list servers":
             return _listings(order)
         case "make ready to seal":
-            import_module(_SEALER)
-            import_module(_REPORTING)
+            import_module(_CLOSING)
         case "seal":
-            store = Store(load_settings().store_url)
-            with connect(order.redis_url) as redis:
-                import_module(_SEALER).seal(Ledger(redis, order.run), store, store.get_plan(order.run))
+            import_module(_CLOSING).seal(order.run, order.redis_url)
         case "report":
-            settings = load_settings()
-            summary = Store(settings.store_url).get_summary(order.run)
-            if summary is None:
-                raise ValueError(f"there is no summary of run {order.run!r} to report")
-            import_module(_REPORTING).write_files(summary, settings.home)
+            import_module(_CLOSING).report(order.run)
+        case "score":
+            import_module(_CLOSING).score(order.run)
     return {}
 
 
@@ -52,7 +45,9 @@ def _listings(order: Order) -> dict[str, Listing]:
     asked = order.servers
     if asked is None:
         raise ValueError("no servers to list")
-    listed = import_module("worker.inspection").list_servers(
+    inspection = import_module("worker.inspection")
+    markets = inspection.marketplaces(asked.suite, asked.folder, asked.codex)
+    listed = inspection.list_servers(
         asked.suite,
         asked.folder,
         asked.variants,
@@ -61,7 +56,10 @@ def _listings(order: Order) -> dict[str, Listing]:
         isolation=asked.isolation,
         environ=environment(),
     )
-    return {variant: Listing(tools=one.tools, digest=one.digest) for variant, one in listed.items()}
+    return {
+        variant: Listing(tools=one.tools, digest=one.digest, marketplace=markets.get(variant))
+        for variant, one in listed.items()
+    }
 
 
 if __name__ == "__main__":

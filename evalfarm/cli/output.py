@@ -8,12 +8,14 @@ from typing import Self
 
 import click
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from evalfarm.contracts.run import Manifest
 from evalfarm.contracts.verdict import RunSummary
 from evalfarm.errors import EvalFarmError
-from evalfarm.reports.run import terminal
+from evalfarm.reports.run import patched, terminal
+from evalfarm.reports.safe_text import in_json
 from evalfarm.runstate import Progress as Seen
 
 #: The width that reports are drawn for where standard output is no terminal.
@@ -44,6 +46,8 @@ class Progressing:
     def __enter__(self) -> Self:
         simulated = "; a simulated model takes part" if self._manifest.simulated else ""
         self.say(f"Run {self._manifest.run}: {self._manifest.planned} trials{simulated}")
+        for line in patched.lines(self._manifest.patch):
+            self.say(escape(line))  # a version is what its author wrote
         self._bar.start()
         return self
 
@@ -96,7 +100,7 @@ def print_report(summary: RunSummary, *, as_json: bool) -> None:
 
 def as_document(summary: RunSummary) -> str:
     """The summary as the one JSON document of docs/reference/run-summary.schema.json."""
-    return json.dumps(summary.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
+    return in_json(json.dumps(summary.model_dump(mode="json"), indent=2, ensure_ascii=False)) + "\n"
 
 
 def report_folder(home: Path, run: str) -> Path:

@@ -3,18 +3,21 @@
 import json
 import re
 import time
+from collections.abc import Sequence
 
 import click
 
 from evalfarm.cli.nightly import RECENT
 from evalfarm.cli.opening import rule_of
+from evalfarm.contracts.run import Manifest
 from evalfarm.errors import ExitCode, UsageError
 from evalfarm.nights import Nights
+from evalfarm.outcomes import Outcomes
 from evalfarm.reports.numbers import plural
 from evalfarm.settings import Settings, load_settings
 from evalfarm.store import Store
 from scheduler.nightly.file import read_schedules
-from scheduler.retention import DAY_S, Kept, baseline_runs, older, sorted_out
+from scheduler.retention import DAY_S, Kept, baseline_runs, held_against, older, sorted_out
 
 _UNITS = {"d": DAY_S, "w": 7 * DAY_S}
 
@@ -28,15 +31,19 @@ _UNITS = {"d": DAY_S, "w": 7 * DAY_S}
 def prune(age: str, labels: tuple[str, ...], keep: tuple[str, ...], delete: bool, as_json: bool) -> int:
     """List the runs that are old enough to be let go; with --delete, delete them for good.
 
-    Never the nights that a schedule's next one may be held against, with evalfarm.toml or without; nor a run that has
-    not ended. Runs that you hold others against by hand are yours to name with --keep.
+    Never a baseline: the nights that a schedule's next one may be held against, with evalfarm.toml or without, and what
+    a run that stays was last judged against; nor a run that has not ended. Others are yours to name with --keep.
     """
     age_s = _seconds(age)
     settings = load_settings()
     store = Store(settings.store_url)
-    asked = older(store.runs(), age_s, labels, time.time())
+    manifests = store.runs()
+    asked = older(manifests, age_s, labels, time.time())
     unfinished = {manifest.run for manifest in asked if store.get_summary(manifest.run) is None}
-    going, staying = sorted_out(asked, _baselines(settings, store), keep, unfinished)
+    judged = held_against(manifests, _verdicts(store, manifests), {manifest.run for manifest in asked})
+    protected = dict.fromkeys(judged, "the last verdict on a later run was held against it")
+    protected |= dict.fromkeys(_baselines(settings, store), "a schedule's next night may be held against it")
+    going, staying = sorted_out(asked, protected, keep, unfinished)
     objects = sum(store.delete_run(run) if delete else 0 for run in going)
     if as_json:
         told = {"deleted": delete, "runs": going, "kept": {kept.run: kept.why for kept in staying}}
@@ -58,6 +65,14 @@ def _baselines(settings: Settings, store: Store) -> frozenset[str]:
             most = rule_of(declared, declared.schedule(name)).most_nights
         found |= baseline_runs(known, nights.ends(known), most)
     return found
+
+
+def _verdicts(store: Store, manifests: Sequence[Manifest]) -> dict[str, tuple[str, ...]]:
+    """What each run was held against when a gate last judged it; of those that were judged against any."""
+    outcomes = Outcomes(store.objects)
+    last = ((one.run, names[-1]) for one in manifests if (names := outcomes.gates(one.run)))
+    records = (record for run, name in last if (record := outcomes.gate(run, name)) is not None)
+    return {record.run: record.baselines for record in records if record.baselines}
 
 
 def _seconds(age: str) -> float:

@@ -17,6 +17,7 @@ from evalfarm.contracts.suite import Case
 from evalfarm.contracts.verdict import Result
 from evalfarm.errors import UnknownName, UsageError
 from evalfarm.reports.numbers import plural
+from evalfarm.reports.safe_text import in_json
 from evalfarm.settings import load_settings
 from evalfarm.store import Store
 from graders.grade import result_of
@@ -80,7 +81,7 @@ def promote(trial: str, suite_name: str | None, resolved_by: str | None, note: s
     path = regressions_path(loaded.file)
     add_regression(path, kept)
     resolved = f"resolved by {passed.run}/{passed.trial.index}"
-    click.echo(kept.model_dump_json(indent=2) if as_json else f"{path}: case {case.id} added; {resolved}")
+    click.echo(in_json(kept.model_dump_json(indent=2)) if as_json else f"{path}: case {case.id} added; {resolved}")
 
 
 def _judged(store: Store, name: str) -> tuple[Trace, Result]:

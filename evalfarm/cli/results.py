@@ -12,6 +12,7 @@ from evalfarm.cli.stored import run_of, stored_functions, summary_of
 from evalfarm.contracts.run import Trace
 from evalfarm.errors import UnknownName, UsageError
 from evalfarm.reports.run.trace_view import render_trace
+from evalfarm.reports.safe_text import in_json
 from evalfarm.settings import Settings, load_settings
 from evalfarm.store import Store
 from graders.grade import result_of
@@ -42,7 +43,7 @@ def show(trial: str, as_json: bool) -> None:
     _, store = _store()
     trace = trial_of(store, trial)
     if as_json:
-        click.echo(trace.model_dump_json(indent=2))
+        click.echo(in_json(trace.model_dump_json(indent=2)))
         return
     plan = store.get_plan(trace.run)
     render_trace(trace, result_of(plan.suite, trace, stored_functions(store, plan)), console=stdout_console())
@@ -65,7 +66,8 @@ def runs(as_json: bool) -> None:
         summary = store.get_summary(manifest.run)
         started = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(manifest.created_at))
         counts = (str(summary.passed), str(summary.failed)) if summary else ("not finished", "")
-        table.add_row(manifest.run, manifest.label or "", started, manifest.suite, str(manifest.planned), *counts)
+        suite = f"{manifest.suite}, patched" if manifest.patch else manifest.suite
+        table.add_row(manifest.run, manifest.label or "", started, suite, str(manifest.planned), *counts)
     stdout_console().print(table)
 
 

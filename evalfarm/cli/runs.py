@@ -9,18 +9,19 @@ from cases.affected import affected_by as affected_by_change
 from cases.affected import harnesses_touched
 from cases.loader import LoadedSuite, file_digests, load_suite, parse_filters, select_cases
 from evalfarm.cli.aside import Aside
-from evalfarm.cli.looking import check_models, look
+from evalfarm.cli.looking import check_graders, check_models, look
 from evalfarm.cli.output import PAGE, Progressing, print_report, report_folder
+from evalfarm.cli.patching import under_test
 from evalfarm.cli.planning import Spending, spending_options
 from evalfarm.cli.standing import (
     Crew,
     Farm,
     checked_store,
     default_workers,
-    free_run_id,
     interruptible,
     local_workers,
     log_folder,
+    named_run,
     open_farm,
 )
 from evalfarm.cli.stored import run_of
@@ -30,6 +31,9 @@ from evalfarm.errors import ExitCode, UsageError
 from evalfarm.settings import Settings, load_settings
 from scheduler.planner import Axes, Measured, manifest_of, plan_run
 from scheduler.sealing import SOON
+
+#: Trials of a run whose scoring is announced: that many take some two seconds.
+_TOLD_FROM = 2_000
 
 Describe = Callable[[Plan, Measured, float], Manifest]
 """The manifest of a named plan by what was measured and the time at which it begins."""
@@ -92,39 +96,43 @@ def run(  # noqa: PLR0913, PLR0917 - one per option
     SUITE is the name of a shipped one (bls), a YAML file, or a folder with a suite.yaml.
     """
     settings = load_settings()
-    loaded = load_suite(suite)
     tags = parse_filters(filters)
     told = tags | ({"affected-by": affected_by} if affected_by else {})
     axes = Axes(models, harnesses or harnesses_touched(affected_by), variants, repeats, seed, isolation, judges)
-    plan = plan_of(loaded, axes, chosen_cases(loaded, tags, affected_by))
     slots = default_workers(settings) if workers is None else workers
-    if spending.dry_run:
-        spending.show(plan, settings, slots, as_json=as_json)
-        return int(ExitCode.OK)
-    budget = spending.budget(plan, settings, slots)
+    with under_test(load_suite(suite), settings) as tested:
+        plan = plan_of(tested.loaded, axes, chosen_cases(tested.loaded, tags, affected_by))
+        if spending.dry_run:
+            tested.announce(plan)
+            spending.show(plan, settings, slots, as_json=as_json)
+            return int(ExitCode.OK)
+        budget = spending.budget(plan, settings, slots)
 
-    def described(named: Plan, measured: Measured, at: float) -> Manifest:
-        manifest = manifest_of(named, measured, created_at=at, label=label, filters=told, queue=queue)
-        return manifest.model_copy(update={"budget": budget})
+        def described(named: Plan, measured: Measured, at: float) -> Manifest:
+            manifest = manifest_of(named, measured, created_at=at, label=label, filters=told, queue=queue)
+            return tested.told(manifest.model_copy(update={"budget": budget}))
 
-    return _run(loaded, plan, settings, described, slots, as_json=as_json)
+        return _run(tested.loaded, plan, settings, described, slots, as_json=as_json)
 
 
 def _run(loaded: LoadedSuite, plan: Plan, settings: Settings, described: Describe, slots: int, *, as_json: bool) -> int:
     """From a plan that is not named yet to its report; `described` makes its manifest."""
     check_models(loaded, plan, settings)
     log_folder(settings.home)
-    now = time.time()
-    plan = plan.model_copy(update={"run": free_run_id(loaded.suite.suite, now, checked_store(settings))})
-    with local_workers(settings, plan.run, min(slots, plan.size)) as crew, Aside(settings) as aside:
+    now, store = time.time(), checked_store(settings)
+    with (
+        named_run(plan, loaded.suite.suite, now, store) as named,
+        local_workers(settings, named.run, min(slots, plan.size)) as crew,
+        Aside(settings) as aside,
+    ):
         try:
-            measured = look(loaded, plan, settings, aside)
+            measured = look(loaded, named, settings, aside)
         except BaseException:
             crew.send_home()
             raise
         with open_farm(settings, aside) as farm:
-            manifest = described(plan, measured, now)
-            farm.scheduler().open_run(plan, manifest, loaded.files)
+            manifest = described(named, measured, now)
+            farm.scheduler().open_run(named, manifest, loaded.files)
             if plan.size > SOON:
                 aside.rest()  # it is not needed again before the end
             return _report(farm, manifest, crew, as_json=as_json)
@@ -148,6 +156,8 @@ def resume(run_id: str, workers: int | None, as_json: bool) -> int:
     settings = load_settings()
     with open_farm(settings) as farm:
         manifest = farm.store.get_manifest(run_of(farm.store, run_id))
+        if farm.store.get_summary(manifest.run) is None:
+            check_graders(manifest)
         slots = default_workers(settings) if workers is None else workers
         with local_workers(settings, manifest.run, min(slots, manifest.planned)) as crew:
             return _report(farm, manifest, crew, as_json=as_json)
@@ -194,7 +204,15 @@ def _report(farm: Farm, manifest: Manifest, crew: Crew, *, as_json: bool) -> int
     print_report(sealed, as_json=as_json)
     if not as_json:
         click.echo(f"\nPage: {report_folder(farm.settings.home, sealed.run) / PAGE}")
+    score(farm, sealed)
     return exit_code_of(sealed)
+
+
+def score(farm: Farm, sealed: RunSummary) -> None:
+    """Have both implementations of the rules score a sealed run's conversations. Raises RulesDisagree."""
+    if sealed.planned >= _TOLD_FROM:
+        click.echo(f"Scoring the conversations of {sealed.planned:,} trials by both implementations", err=True)
+    farm.aside.score(sealed.run)
 
 
 def exit_code_of(summary: RunSummary) -> int:

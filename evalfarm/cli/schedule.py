@@ -10,9 +10,10 @@ from rich.table import Table
 from evalfarm.cli.nightly import RECENT, Watch, confirm_name
 from evalfarm.cli.opening import FarmOpener, check_schedules
 from evalfarm.cli.output import stdout_console
-from evalfarm.cli.runs import see_through
+from evalfarm.cli.runs import score, see_through
 from evalfarm.cli.standing import default_workers, local_workers, open_farm
 from evalfarm.contracts.schedule import Night, NightEnd, NightVerdict
+from evalfarm.contracts.verdict import RunSummary
 from evalfarm.errors import EvalFarmError, ExitCode, UsageError
 from evalfarm.nights import Nights
 from evalfarm.reports.night import lines, title
@@ -138,15 +139,20 @@ def _run_now(settings: Settings, declared: Declared, name: str, *, as_json: bool
         except EvalFarmError as error:
             watch.nights.put_end(not_started(night, error.message, watch.clock()))
             raise
-        slots = min(default_workers(settings), manifest.planned)
+        slots, sealed = min(default_workers(settings), manifest.planned), list[RunSummary]()
         with local_workers(settings, night.run, slots) as crew:
             for run in (night.run, confirm_name(night.run)):
-                if see_through(farm, farm.store.get_manifest(run), crew) is None:
+                if (seen := see_through(farm, farm.store.get_manifest(run), crew)) is None:
                     return int(ExitCode.INTERRUPTED)
-                if ended := [end for end in watch.advance(name) if end.stamp == night.stamp]:
+                sealed.append(seen)
+                watch.advance(name)
+                if ended := watch.nights.ends([night]):  # by us, or by a beat that came first
                     break
         watch.tell(name)
-        return _show(night, ended[0], as_json=as_json)
+        code = show_night(night, ended[night.stamp], as_json=as_json)
+        for seen in sealed:
+            score(farm, seen)
+        return code
 
 
 def _begin(watch: Watch, name: str) -> Night:
@@ -156,14 +162,23 @@ def _begin(watch: Watch, name: str) -> Night:
     if (running := running_of(known, watch.nights.ends(known))) is not None:
         raise UsageError(f"run {running} of schedule {name!r} still runs", f"see it through: evalfarm resume {running}")
     watch.nights.since(name, now_s)
-    stamp = wall_clock(watch.declared.schedule(name).when, now_s).strftime("%Y%m%d-%H%M")
-    night = Night(schedule=name, stamp=stamp, due_at=now_s, decided_at=now_s, decision="on time", why="started by hand")
+    when = watch.declared.schedule(name).when
+    night = Night(
+        schedule=name,
+        stamp=wall_clock(when, now_s).strftime("%Y%m%d-%H%M"),
+        due_at=now_s,
+        decided_at=now_s,
+        decision="on time",
+        why="started by hand",
+        next_due_at=next_due(when, now_s).at_s,
+    )
     if not watch.nights.put(night):
-        raise UsageError(f"schedule {name!r} has a night {stamp} already", "wait a minute for the next")
+        raise UsageError(f"schedule {name!r} has a night {night.stamp} already", "wait a minute for the next")
     return night
 
 
-def _show(night: Night, end: NightEnd, *, as_json: bool) -> int:
+def show_night(night: Night, end: NightEnd, *, as_json: bool) -> int:
+    """Print what a night came to; its exit code."""
     if as_json:
         click.echo(end.model_dump_json(indent=2))
     else:

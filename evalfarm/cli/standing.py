@@ -20,7 +20,7 @@ from evalfarm.contracts.verdict import Result, RunSummary
 from evalfarm.embedded import embedded_redis
 from evalfarm.errors import InfrastructureError, StoreUnavailable
 from evalfarm.runstate import Client, Ledger, load_limits
-from evalfarm.settings import Settings
+from evalfarm.settings import Settings, inherited
 from evalfarm.store import Store
 from graders.grade import result_of
 from graders.judge.panel import conclude
@@ -212,7 +212,7 @@ def local_workers(settings: Settings, run: str, slots: int) -> Iterator[Crew]:
 def _start_worker(settings: Settings, slots: int, log: Path) -> "subprocess.Popen[bytes]":
     # What it stands on goes by environment, never by argument: a URL may hold a password. Of the embedded server it
     # is a user in its own right, so that the server outlives us for as long as a worker has something to commit.
-    env = os.environ | {"EVALFARM_HOME": str(settings.home)}
+    env = inherited() | {"EVALFARM_HOME": str(settings.home)}
     argv = [sys.executable, "-m", "evalfarm", "worker", "--slots", str(slots), "--while-stdin"]
     with log.open("wb") as out:
         return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=out, stderr=out, env=env, start_new_session=True)
@@ -224,9 +224,21 @@ def _tail(path: Path) -> str:
     return told[-1] if told else "(nothing was written)"
 
 
-def free_run_id(suite: str, at: float, store: Store) -> str:
-    """A name that no run in the store has. Two commands may still choose one: the store refuses the second."""
-    return new_run_id(suite, at, frozenset(known.run for known in store.runs()))
+@contextmanager
+def named_run(plan: Plan, suite: str, at: float, store: Store) -> Iterator[Plan]:
+    """The plan under a name that is its own, however many commands name a run of this suite at the same time.
+
+    The name is kept in the store; where the block fails before the run is begun, it is let go.
+    """
+    taken = store.names_of_runs()
+    while not store.claim_plan(named := plan.model_copy(update={"run": new_run_id(suite, at, taken)})):
+        taken |= {named.run}
+    try:
+        yield named
+    except BaseException:
+        with suppress(StoreUnavailable):  # what went wrong is to be told, and not this
+            store.drop_claim(named.run)
+        raise
 
 
 def new_run_id(suite: str, at: float, taken: frozenset[str]) -> str:

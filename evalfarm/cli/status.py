@@ -14,7 +14,17 @@ from evalfarm.cli.stored import run_of
 from evalfarm.contracts.run import Manifest, Plan
 from evalfarm.contracts.verdict import VERDICTS, RunSummary
 from evalfarm.errors import UnknownName, UsageError
-from evalfarm.runstate import Client, Ledger, Money, Standing, live_slots, open_runs, standing_of
+from evalfarm.runstate import (
+    Client,
+    JudgingQueue,
+    Ledger,
+    Money,
+    Standing,
+    live_slots,
+    open_runs,
+    refusal_of,
+    standing_of,
+)
 from evalfarm.settings import load_settings
 from evalfarm.store import Store
 
@@ -55,7 +65,9 @@ def told_of(store: Store, client: Client, run: str) -> dict[str, Any]:
     except UnknownName:
         sealed = store.get_summary(run)
         return _sealed(sealed) if sealed else {"run": run, "state": "not in Redis", "planned": manifest.planned}
-    return _open(manifest, plan, standing, Ledger(client, run).money(len(plan.arms)), live_slots(client))
+    told = _open(manifest, plan, standing, Ledger(client, run).money(len(plan.arms)), live_slots(client))
+    left, refused = JudgingQueue(client, run).progress().left, refusal_of(client, run)
+    return told | {"answers_at_judges": left, "refused": refused}
 
 
 def _sealed(summary: RunSummary) -> dict[str, Any]:
@@ -85,6 +97,7 @@ def _open(manifest: Manifest, plan: Plan, standing: Standing, spent: Money, slot
         "per_second": round(standing.per_second, 3),
         "to_go_s": None if standing.to_go_s is None else round(standing.to_go_s, 1),
         "spent_usd": spent.spent_usd,
+        "judges_usd": spent.judges.spent_usd,
         "budget_usd": spent.budget_usd,
         "arms": [
             {
@@ -127,6 +140,8 @@ def _show(told: dict[str, Any], *, as_json: bool) -> None:
         click.echo(f"Redis holds no state of it. Rebuild it and go on: evalfarm resume {told['run']}")
     else:
         stdout_console().print(_table(told["arms"]))
+        if told["refused"]:
+            click.echo(f"A worker refused its trials. {told['refused']}")
         if not told["slots"]:
             click.echo("No worker takes its trials. Start one: evalfarm worker")
 
@@ -144,10 +159,13 @@ def line_of(told: dict[str, Any]) -> str:
         f"{told['waiting']} waiting",
         f"{told['per_second']:.1f}/s",
     ]
+    if told["answers_at_judges"]:
+        parts.append(f"{told['answers_at_judges']} left for the judges")
     if told["to_go_s"] is not None:
         parts.append(f"{_duration(told['to_go_s'])} to go")
     budget = "" if told["budget_usd"] is None else f" of ${told['budget_usd']:.2f}"
-    parts.append(f"${told['spent_usd']:.2f}{budget} spent")
+    judges = f" and ${told['judges_usd']:.2f} by judges" if told["judges_usd"] else ""
+    parts.append(f"${told['spent_usd']:.2f}{judges}{budget} spent")
     return f"{told['run']} ({told['queue']}): {told['state']}, {', '.join(parts)}"
 
 

@@ -7,7 +7,7 @@ import click
 from evalfarm.cli.standing import interruptible, log_folder, open_farm
 from evalfarm.cli.supervising import Service, Supervisor
 from evalfarm.errors import ExitCode
-from evalfarm.settings import Settings, environment, load_settings, public_url
+from evalfarm.settings import Settings, inherited, load_settings, public_url
 from scheduler.nightly.file import read_schedules
 
 
@@ -38,7 +38,7 @@ def up(workers: int, slots: int, metrics_port: int, web_port: int) -> int:
     )
     # The embedded broker lasts as long as this block: workers that finish a trial while we stop can still commit it.
     with interruptible(), open_farm(settings) as farm:
-        supervisor = Supervisor(logs, {**environment(), "EVALFARM_HOME": str(settings.home)}, _say)
+        supervisor = Supervisor(logs, {**inherited(), "EVALFARM_HOME": str(settings.home)}, _say)
         try:
             for service in services:
                 supervisor.start(service)

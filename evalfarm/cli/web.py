@@ -16,7 +16,7 @@ import uvicorn
 
 from evalfarm.cli.standing import interruptible
 from evalfarm.errors import EvalFarmError, ExitCode, RulesDisagree, StoreUnavailable, UsageError
-from evalfarm.settings import load_settings
+from evalfarm.settings import inherited, load_settings
 from evalfarm.store import Store
 from evalfarm.web.app import make_app
 from evalfarm.web.holdings import Holdings
@@ -78,6 +78,7 @@ def score_apart(name: str) -> None:
         stderr=subprocess.PIPE,
         text=True,
         check=False,
+        env=inherited(),
     )
     if done.returncode in (ExitCode.OK, ExitCode.USAGE):
         return  # 2: none of them counts; the rows are kept all the same

@@ -6,13 +6,13 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Collection
+from importlib import import_module
 
 import click
 
 from cases.answer_functions import load_functions
 from evalfarm.broker import ALL_QUEUES, JUDGING, QUEUES, App, make_app
 from evalfarm.cli.connecting import open_redis
-from evalfarm.cli.judging import open_bench
 from evalfarm.cli.probing import health_port, probed
 from evalfarm.contracts.run import Trace
 from evalfarm.contracts.verdict import Result
@@ -21,8 +21,9 @@ from evalfarm.exporter.serving import Pulse
 from evalfarm.runstate import Client, Throttle, beat, connect, load_limits
 from evalfarm.settings import Settings, environment, load_settings
 from evalfarm.store import Store
-from graders.grade import result_of
+from graders.grade import grader_digest, result_of
 from graders.tasks import register as register_judging
+from worker.rooms import keep_temporary_files
 from worker.shift import Shift
 from worker.station import Prepared, Station
 from worker.tasks import register
@@ -76,6 +77,7 @@ def worker(slots: int, queues: tuple[str, ...], while_stdin: bool, health_port: 
         options += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
         pulse = Pulse(time.monotonic, _BEAT_TTL_S)
         beating = threading.Thread(target=_beat, args=(client, name, slots, pulse), daemon=True)
+        keep_temporary_files(settings.home / "cells")
         with probed(health_port, pulse):
             worker_app(settings, redis_url, beating.start).worker_main(["worker", *options])
 
@@ -102,11 +104,12 @@ def worker_app(settings: Settings, redis_url: str, on_ready: Callable[[], None])
     async def open_shift(stopping: Callable[[], bool]) -> Shift:
         client = connect(redis_url)
         throttle = Throttle(client, load_limits(settings.limits))
-        station = await Station(settings, Store(settings.store_url), environment(), throttle).open()
+        station = await Station(settings, Store(settings.store_url), environment(), throttle, grader_digest()).open()
         return Shift(station, client, grade, stopping)
 
     app = make_app(redis_url)
-    register_judging(app, lambda: open_bench(settings, redis_url))
+    # With the first answer that is to be judged: the provider's library takes a quarter of a second to import.
+    register_judging(app, lambda: import_module("evalfarm.cli.judging").open_bench(settings, redis_url))
     register(app, open_shift, on_ready)  # last: it ends a process when the others have closed theirs
     return app
 

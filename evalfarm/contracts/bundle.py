@@ -6,42 +6,21 @@ SQL reads the rows, and they go from one store to another.
 from typing import Literal
 
 from evalfarm.contracts.base import Contract, Name
+from evalfarm.contracts.conversation import Origin, Which
 from evalfarm.contracts.conversation_rules import ConversationRules
-from evalfarm.contracts.run import FailureKind, Isolation, Outcome
-from evalfarm.contracts.suite import HarnessName
-from evalfarm.contracts.verdict import Verdict
+from evalfarm.contracts.run import FailureKind, Isolation
 
 Witness = Literal["harness", "gateway", "shell"]
 """Who tells of a call: the harness, the tool gateway, or the harness's list of shell commands."""
 
 
-class Facts(Contract):
+class Facts(Origin, Which):
     """A conversation's record: one row."""
 
-    conversation: str  #: RUN/TRIAL/ATTEMPT
-    run: Name
     index: int
-    attempt: int
-    case: Name
-    repeat: int
     seed: int
-    model: str
-    harness: HarnessName
-    variant: Name
-    suite: str
-    suite_version: str
-    plugin: str
-    plugin_version: str
-    plugin_digest: str | None
-    skill: str | None
-    skill_digests: dict[str, str]
-    counted: bool
-    verdict: Verdict | None
-    reasons: tuple[str, ...]
-    started_at: float  #: seconds since the epoch
     duration_s: float
     cost_usd: float | None
-    outcome: Outcome
     failure: str | None
     failure_kind: FailureKind | None
     telemetry_complete: bool

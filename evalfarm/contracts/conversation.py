@@ -8,8 +8,9 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from evalfarm.contracts.base import Contract
+from evalfarm.contracts.base import Contract, Name
 from evalfarm.contracts.run import Outcome
+from evalfarm.contracts.suite import HarnessName
 from evalfarm.contracts.verdict import Verdict
 
 Kind = Literal["plugin", "mcp", "builtin"]
@@ -45,8 +46,24 @@ SHELL = "shell"
 """The name under which shell commands are listed among the tools."""
 
 
-class Origin(Contract):
-    """What a trace does not say of itself: which suite and plugin it belongs to, and what was concluded of it."""
+class Which(Contract):
+    """Which conversation: one attempt of a trial, in a run or an import."""
+
+    conversation: str  #: RUN/TRIAL/ATTEMPT
+    run: Name
+    case: Name
+    repeat: int
+    attempt: int
+    harness: HarnessName
+    model: str
+    variant: Name
+    session: str | None = None  #: what the harness calls it; None: it has no name of its own for one
+    started_at: float  #: seconds since the epoch
+    outcome: Outcome
+
+
+class Belonging(Contract):
+    """What a conversation belongs to, and what was concluded of it."""
 
     suite: str
     suite_version: str = ""
@@ -54,9 +71,14 @@ class Origin(Contract):
     plugin_version: str = ""
     plugin_digest: str | None = None  #: of the plugin's files, packaging and server
     skill: str | None = None  #: that the case is about; none: the first whose SKILL.md the shell reads
-    skill_digests: dict[str, str] = {}  #: of each skill's folder
     counted: bool = True  #: this attempt closed its trial
     verdict: Verdict | None = None  #: of the graders; None: nobody judged it
+
+
+class Origin(Belonging):
+    """What a trace does not say of itself: which suite and plugin it belongs to, and what was concluded of it."""
+
+    skill_digests: dict[str, str] = {}  #: of each skill's folder
     reasons: tuple[str, ...] = ()  #: the graders'
 
 
@@ -83,32 +105,14 @@ class ToolUse(ErrorCounts):
     writes: int
 
 
-class Conversation(ErrorCounts):
+class Conversation(ErrorCounts, Belonging, Which):
     """The row of one conversation: every figure a count, a sum or a fixed rule. None: not reported.
 
     Error counts and writes are over MCP calls. `success` holds the suite's guards too, `base_success` the rules alone.
     """
 
-    conversation: str
-    run: str
-    suite: str
-    suite_version: str
-    case: str
-    repeat: int
-    attempt: int
-    counted: bool
-    harness: str
-    model: str
-    variant: str
-    plugin: str
-    plugin_version: str
-    plugin_digest: str | None
-    skill: str | None
     skill_digest: str | None
     day: str  #: of its start, UTC, as 2026-01-31
-    started_at: float
-    outcome: Outcome
-    verdict: Verdict | None
     turns: int
     requests: int
     input_tokens: int | None

@@ -130,6 +130,7 @@ class JudgingTally(Contract):
     attempts: int  #: at judging, all of them
     cost_usd: float | None  #: of all of them; None as soon as one is unknown
     disagreements: int  #: answers that the rules pass and the judges fail, or the other way round
+    not_asked: int = 0  #: answers that no judge looked at: the money was spent, or each attempt was lost
 
 
 class Preference(Contract):

@@ -13,6 +13,7 @@ from pydantic import Field, JsonValue
 
 from evalfarm.contracts.base import Contract, Name
 from evalfarm.contracts.budget import Budget
+from evalfarm.contracts.patch import PluginPatch
 from evalfarm.contracts.suite import HarnessName, Suite
 
 Isolation = Literal["cell", "harness"]
@@ -86,13 +87,8 @@ class Plan(Contract):
         repeat, place = divmod(index, len(self.arms) * len(self.cases))
         case_at, arm_at = divmod(self._order[place], len(self.arms))
         case, arm = self.cases[case_at], self.arms[arm_at]
-        return Trial(
-            index=index,
-            case=case,
-            repeat=repeat,
-            arm=arm,
-            seed=trial_seed(self.suite.suite, case, arm.model, repeat, self.seed),
-        )
+        seed = trial_seed(self.suite.suite, case, arm.model, repeat, self.seed)
+        return Trial(index=index, case=case, repeat=repeat, arm=arm, seed=seed)
 
     @property
     def arms_in_order(self) -> tuple[int, ...]:
@@ -186,6 +182,7 @@ class Trace(Contract):
     run: Name
     trial: Trial
     attempt: int
+    session: str | None = None  #: what the harness calls the conversation: Codex's thread; None: it has no name for it
     outcome: Outcome
     failure: str | None = None  #: why it did not finish
     failure_kind: FailureKind | None = None  #: of `infra_failed`: what broke
@@ -230,6 +227,8 @@ class Manifest(Contract):
     evalfarm: str  #: version
     suite: Name
     suite_version: str
+    plugin: str | None = None  #: None: a version of evalfarm wrote it that did not say
+    plugin_version: str | None = None
     simulated: bool
     synthetic: bool
     isolation: Isolation
@@ -241,6 +240,9 @@ class Manifest(Contract):
     filters: dict[str, str] = {}
     queue: QueueName = "interactive"
     budget: Budget | None = None
-    digests: dict[str, str]  #: what can move a score -> digest: plan, cases, prompts, plugin, server, grader, prices …
+    patch: PluginPatch | None = None  #: what stood in for the suite's plugin; None: nothing did
+    #: What can move a score -> digest: plan, cases, prompts, plugin, grader, prices …; of a variant plugin/VARIANT,
+    #: skill/VARIANT/SKILL, tools/VARIANT, and marketplace/VARIANT where Codex is to have it installed.
+    digests: dict[str, str]
     versions: dict[str, str]  #: Codex, its SDK, the MCP and OpenAI libraries, Python
     model_transport: str = "https"  #: how Codex reaches the model gateway

@@ -119,6 +119,7 @@ class Night(Contract):
     decided_at: float
     decision: Literal["on time", "late", "skipped"]
     why: str = ""  #: it is late, or was skipped
+    next_due_at: float | None = None  #: when its schedule, as it was declared then, is due after it
 
     @property
     def run(self) -> str:

@@ -232,3 +232,4 @@ class RunSummary(Contract):
     unresolved: tuple[str, ...] = ()  #: cases that a right answer handles and leaves open, as of missing data
     disputed: tuple[str, ...] = ()  #: cases whose reference reviewers disagree on
     disagreements: tuple[str, ...] = ()  #: answers (RUN/TRIAL) on which labels disagree and nobody decided, when read
+    judges_usd: float | None = 0.0  #: what its judges cost, which is in no other figure; None: not known

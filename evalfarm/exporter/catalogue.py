@@ -1,7 +1,8 @@
 """Every metric that the exporter tells. Base units; a ratio lies between 0 and 1, a change between -1 and 1.
 
 Labels are few and bounded: names of the suite's author (suite, model, harness, variant), the two queues, and closed
-sets of this code (outcome, kind). Never a trial, a case or a worker; a run's name stands in one info metric.
+sets of this code (outcome, kind). Never a trial, a case or a worker; the names of a run and of a schedule stand in info
+metrics of their own.
 """
 
 from evalfarm.exporter.families import Metric
@@ -41,6 +42,12 @@ LAST_RUN = _gauge("last_run_timestamp_seconds", "When the newest run started, fi
 LAST_FINISHED = _gauge(
     "last_finished_run_timestamp_seconds", "When the newest run that is finished by now started.", *NIGHT
 )
+SCHEDULE_DUE = _gauge(
+    "schedule_due_timestamp_seconds",
+    "When the first night was due that is owed, or the next one is; of a suite's schedules the one furthest behind.",
+    *NIGHT,
+)
+SCHEDULE_DUE_INFO = _gauge("schedule_due_info", "1 for the name of that schedule.", *NIGHT, "schedule")
 LAST_RUN_INFO = _gauge("last_run_info", "1 for the name of the newest finished run.", *NIGHT, "run")
 
 # ---- the last verdict of a gate, and the judges
@@ -88,6 +95,7 @@ QUEUE_DEPTH = _gauge("queue_depth", "Messages that wait for a worker.", "queue")
 WORKERS = _gauge("workers", "Workers whose last beat still holds.")
 SLOTS = _gauge("slots", "Trials that these workers run at a time.")
 OPEN_RUNS = _gauge("open_runs", "Runs that are not sealed.", *NIGHT)
+UNTENDED = _gauge("untended_runs", "Runs of the last seven days that are neither sealed nor known to Redis.")
 WAITING = _gauge("trials_waiting", "Trials of open runs that are yet to be handed out.", *NIGHT)
 IN_FLIGHT = _gauge("trials_in_flight", "Trials of open runs that are handed out or at work.", *NIGHT)
 PROGRESS = _gauge(

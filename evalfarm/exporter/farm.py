@@ -19,6 +19,7 @@ from evalfarm.exporter.catalogue import (
     REDIS_MOST,
     REDIS_USED,
     SLOTS,
+    UNTENDED,
     WAITING,
     WORKERS,
 )
@@ -40,6 +41,7 @@ def of_farm(seen: Seen, farm: FarmView, bound: Bound) -> Iterator[Sample]:
         yield Sample(QUEUE_DEPTH, messages, (_QUEUE_NAMES[name],))
     yield Sample(WORKERS, farm.workers)
     yield Sample(SLOTS, farm.slots)
+    yield Sample(UNTENDED, seen.untended)
     yield Sample(REDIS_USED, farm.memory_used_bytes)
     if farm.memory_most_bytes:
         yield Sample(REDIS_MOST, farm.memory_most_bytes)
@@ -72,7 +74,7 @@ def _of_runs(of: NightOf, views: list[OpenRun]) -> Iterator[Sample]:
     if bounded:
         monies = [view.money for view in bounded]
         yield Sample(BUDGET, sum(money.budget_usd or 0.0 for money in monies), of)
-        left = sum((money.budget_usd or 0.0) - money.spent_usd - money.reserved_usd for money in monies)
+        left = sum(money.left_usd or 0.0 for money in monies)
         yield Sample(BUDGET_LEFT, left, of)
         yield Sample(BUDGET_PROJECTED, sum(map(projected_usd, bounded)), of)
 

@@ -8,6 +8,7 @@ from evalfarm.exporter.families import Sample, rendered
 from evalfarm.exporter.farm import of_farm
 from evalfarm.exporter.labels import MOST_ARMS, bound_of
 from evalfarm.exporter.nights import of_judges, of_nights
+from evalfarm.exporter.owing import of_schedules
 from evalfarm.exporter.seen import Seen, Source
 from evalfarm.exporter.totals import of_totals
 
@@ -29,6 +30,7 @@ def samples(seen: Seen, most_arms: int = MOST_ARMS) -> Iterator[Sample]:
             yield Sample(SOURCE_TIME, seen.read_at[source], (source,))
     yield Sample(ARMS_LEFT_OUT, bound.left_out)
     yield from of_nights(seen.nights, bound)
+    yield from of_schedules(seen.owed, bound)
     yield from of_judges(seen.judges)
     yield from of_totals(seen.took, bound)
     if seen.farm is not None:

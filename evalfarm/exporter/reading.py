@@ -1,7 +1,7 @@
 """A look at the ledger and the store. What cannot change is read once, so a scrape costs a list and a few heads."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from threading import Lock
 
 from evalfarm.analysis.judgement.judge_faults import identical_judge
@@ -12,8 +12,10 @@ from evalfarm.contracts.run import Manifest
 from evalfarm.contracts.tally import RunTally
 from evalfarm.contracts.verdict import RunSummary
 from evalfarm.errors import BrokerUnavailable, StoreUnavailable, UsageError
-from evalfarm.exporter.seen import Judge, Night, NightOf, Seen, Source, Took
+from evalfarm.exporter.owing import LOOKED_BACK, owed_since
+from evalfarm.exporter.seen import Judge, Night, NightOf, Owed, Seen, Source, Took
 from evalfarm.judgings import Judgings
+from evalfarm.nights import Nights
 from evalfarm.outcomes import Outcomes
 from evalfarm.runstate import Client, FarmView, Limits, OpenRun, view_farm
 from evalfarm.store import Store
@@ -33,6 +35,7 @@ class Reader:
 
     def __init__(self, store: Store, client: Client, limits: Limits, clock: Callable[[], float]) -> None:
         self._store, self._outcomes, self._judgings = store, Outcomes(store.objects), Judgings(store.objects)
+        self._schedules = Nights(store.objects)
         self._client, self._limits, self._clock = client, limits, clock
         self._lock = Lock()
         self._manifests: dict[str, Manifest | None] = {}  # None: of another version, not to be read again
@@ -43,6 +46,7 @@ class Reader:
         self._gates: dict[tuple[str, str], GateRecord] = {}
         self._calibrations: tuple[list[str], list[Calibration]] = ([], [])
         self._nights: tuple[Night, ...] = ()
+        self._owed: tuple[Owed, ...] = ()
         self._judges: tuple[Judge, ...] = ()
         self._read_at: dict[Source, float] = {}
 
@@ -61,10 +65,12 @@ class Reader:
             known = {run: manifest for run, manifest in self._manifests.items() if manifest is not None}
             return Seen(
                 nights=self._nights,
+                owed=self._owed,
                 judges=self._judges,
                 took=tuple(self._took(known)),
                 farm=farm,
                 manifests=known,
+                untended=0 if farm is None else sum(self._untended(known.values(), {view.run for view in farm.runs})),
                 limits=self._limits,
                 read_at=dict(self._read_at),
                 failed=failed,
@@ -94,6 +100,12 @@ class Reader:
             if tally is not None:
                 yield Took(_night_of(manifest), tally)
 
+    def _untended(self, kept: Iterable[Manifest], open_runs: set[str]) -> Iterator[bool]:
+        """Of each run of the last week, whether it is neither sealed nor in the ledger."""
+        for one in kept:
+            recent = self._clock() - one.created_at < FORGOTTEN_S
+            yield recent and one.run not in open_runs and one.run not in self._tallies
+
     # ---- the store
 
     def _look_at_store(self, open_runs: set[str]) -> None:
@@ -106,6 +118,7 @@ class Reader:
                 self._seek_tally(run)
         there = [manifest for run in kept if (manifest := self._manifests.get(run)) is not None]
         self._nights = tuple(self._last_nights(there, open_runs))
+        self._owed = tuple(self._owed_by_schedules(there))
         self._judges = tuple(self._judges_of(self._nights))
 
     def _learn(self, run: str) -> None:
@@ -139,6 +152,18 @@ class Reader:
                 closed = [one.run for one in newest_first[: _LOOKED_BACK + 1] if one.run not in open_runs]
                 finished = next(filter(None, map(self._summary, closed)), None)
                 yield Night(of, newest_first[0], finished, next(filter(None, map(self._gate, closed)), None))
+
+    def _owed_by_schedules(self, manifests: list[Manifest]) -> Iterator[Owed]:
+        """Schedules whose suite is known by a run of theirs, and that were not given up long ago."""
+        runs = {manifest.run for manifest in manifests}
+        nightly = [one for one in manifests if one.queue == "nightly"]
+        suites = {one.label: one.suite for one in sorted(nightly, key=lambda one: one.created_at)}
+        for name in self._schedules.schedules():
+            if (suite := suites.get(name)) is not None:
+                nights = self._schedules.of(name, LOOKED_BACK)
+                due_at = owed_since(nights, self._schedules.ends(nights), runs)
+                if due_at is not None and self._clock() - due_at < FORGOTTEN_S:
+                    yield Owed(NightOf(suite, "nightly"), name, due_at)
 
     def _summary(self, run: str) -> RunSummary | None:
         """A run's summary if it is finished; read again only where it is another one than before."""

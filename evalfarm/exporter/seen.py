@@ -35,6 +35,15 @@ class Night:
 
 
 @dataclass(frozen=True, slots=True)
+class Owed:
+    """A schedule of a suite."""
+
+    of: NightOf
+    schedule: str
+    due_at: float  #: when the first night was due that it owes, or when the next one is; epoch seconds
+
+
+@dataclass(frozen=True, slots=True)
 class Judge:
     """A judge of a suite's last finished run."""
 
@@ -56,10 +65,12 @@ class Seen:
     """One look. What belongs to a source that could not be read is what was last known of it."""
 
     nights: tuple[Night, ...]  #: newest first
+    owed: tuple[Owed, ...]  #: of every schedule that had a night
     judges: tuple[Judge, ...]
     took: tuple[Took, ...]  #: every run that is kept, newest first
     farm: FarmView | None  #: None: the ledger could not be read, and what goes on is not known
     manifests: Mapping[str, Manifest]  #: of the runs that are kept
+    untended: int  #: runs of late that are neither sealed nor in the ledger
     limits: Limits
     read_at: Mapping[Source, float]  #: when each source was last read with success, epoch seconds
     failed: Mapping[Source, str]  #: why it could not be read now

@@ -17,39 +17,38 @@ if redis.call('ZREM', sent, index) == 0 then
   return { get_byte(win, index) == 0 and 'held' or 'closed', 0 }
 end
 
--- Not now, and no attempt is spent: nobody waits in a worker's slot for what a model or the budget allows.
-local BUSY_MS = 500 -- until a trial ends that takes up the room; a pause says itself how long it lasts
-local BACKLOG_MS = 30000 -- requests that were let through for later; with more of them, whoever starts only waits
-local function model_wait_ms()
-  if model == '' then
-    return 0
-  end
-  local known = redis.call('HMGET', model_key(model, 'ctl'), 'paused', 'cap', 'requests', 'tokens')
-  local backlog = math.max(tonumber(known[3] or 0), tonumber(known[4] or 0)) - now - BACKLOG_MS
-  local wait = math.ceil(math.max(0, tonumber(known[1] or 0) - now, backlog))
-  if wait == 0 and cap > 0 then
-    local sem = model_key(model, 'sem')
-    redis.call('ZREMRANGEBYSCORE', sem, '-inf', now)
-    if redis.call('ZCARD', sem) >= math.min(cap, tonumber(known[2] or cap)) then
-      return BUSY_MS
-    end
-  end
-  return wait
-end
+-- Not now, and no attempt is spent.
 local function defer(ms)
   redis.call('ZADD', rq, now + ms, index)
   count('deferred')
   return { 'deferred', 0 }
 end
-local wait = model_wait_ms()
+local wait = model_wait_ms(model, cap)
 if wait > 0 then
   return defer(wait)
+end
+-- What judging may cost of the answers that there are, of those at work and of this one: judges are asked at the end,
+-- and without it nothing would be left for them.
+local function for_judges()
+  local each = tonumber(redis.call('HGET', meta, 'judging:trial') or 0)
+  if each == 0 then
+    return 0
+  end
+  local trials = redis.call('HLEN', own) + 1
+  local counts = redis.call('HGETALL', cnt)
+  for at = 1, #counts, 2 do
+    local what = counts[at]:match('|(%l+)$')
+    if what == 'passed' or what == 'failed' or what == 'inconclusive' then
+      trials = trials + counts[at + 1]
+    end
+  end
+  return trials * each
 end
 local amount = 0
 if budget then
   local spent, reserved, most = unpack(redis.call('HMGET', cnt, 'cost', 'reserved', 'most:' .. arm))
   amount = tonumber(most or redis.call('HGET', meta, 'guess:' .. arm) or 0)
-  if tonumber(spent or 0) + tonumber(reserved or 0) + amount > tonumber(budget) then
+  if tonumber(spent or 0) + tonumber(reserved or 0) + amount + for_judges() > tonumber(budget) then
     if redis.call('HLEN', own) > 0 then
       return defer(BUSY_MS) -- what is at work may end cheaper than was reserved for it
     end
@@ -61,11 +60,7 @@ end
 
 local attempt = redis.call('BITFIELD', att, 'INCRBY', 'u8', '#' .. index, 1)[1]
 local id = index .. ':' .. attempt
-if cap > 0 then
-  local sem = model_key(model, 'sem')
-  redis.call('ZADD', sem, now + ARGV[3], RUN .. '/' .. id)
-  redis.call('PEXPIRE', sem, 86400000)
-end
+take_place(model, cap, id, ARGV[3])
 if budget or cap > 0 then
   redis.call('HSET', hold, id, string.format('%.0f:%s:%d:%s', amount, arm, cap, model))
   add('reserved', amount)

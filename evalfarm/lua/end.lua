@@ -20,20 +20,6 @@ if not leased then
   end
 end
 
-local SUCCESSES = 20 -- attempts that end well, one after another, for each step back to the configured cap
-local function recover(model, cap)
-  local ctl = model_key(model, 'ctl')
-  local lowered = redis.call('HGET', ctl, 'cap')
-  if not lowered or redis.call('HINCRBY', ctl, 'streak', 1) < SUCCESSES then
-    return
-  end
-  redis.call('HSET', ctl, 'streak', 0)
-  if tonumber(lowered) + 1 >= cap then
-    redis.call('HDEL', ctl, 'cap')
-  else
-    redis.call('HINCRBY', ctl, 'cap', 1)
-  end
-end
 -- What an attempt cost is counted whatever becomes of it, and once: where the lease went before the attempt
 -- ended, it may end twice, and nothing else tells.
 local function settle(cost)
@@ -47,12 +33,7 @@ local function settle(cost)
   local amount, cap, model = held[1], held[3], held[4]
   redis.call('HDEL', hold, id)
   add('reserved', -amount)
-  if cap > 0 then
-    redis.call('ZREM', model_key(model, 'sem'), RUN .. '/' .. id)
-    if verdict ~= 'infra_failed' then
-      recover(model, cap)
-    end
-  end
+  leave_place(model, cap, id, verdict ~= 'infra_failed')
   spend(arm, cost, amount)
 end
 settle(ARGV[9])

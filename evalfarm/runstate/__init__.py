@@ -29,19 +29,22 @@ Of the whole farm: `f:open` SET of the runs that are not sealed, `f:workers` SET
 """
 
 from evalfarm.runstate.answers import Repeated, note_answers
-from evalfarm.runstate.budget import Money, Spent, Terms
-from evalfarm.runstate.committing import commit_result, terms_of
+from evalfarm.runstate.budget import Judged, Money, Spent, Terms
+from evalfarm.runstate.committing import commit_result, ended_of, terms_of
 from evalfarm.runstate.connection import Client, check_server, connect
+from evalfarm.runstate.examining import Line, check_persistence, clock_offset_s, line_to, waiting_messages
 from evalfarm.runstate.farm import Load, beat, close_run, live_slots, loads, open_runs
-from evalfarm.runstate.judging import Handed, JudgingProgress, JudgingQueue
+from evalfarm.runstate.judging import Handed, JudgingProgress, JudgingQueue, Kept
 from evalfarm.runstate.ledger import Ledger
 from evalfarm.runstate.limits import UNLIMITED, Limits, ModelLimits, load_limits
+from evalfarm.runstate.permissions import WORK, Rights, lets_anyone_in, rights_of
 from evalfarm.runstate.records import (
     BACKOFF_S,
     MAX_ATTEMPTS,
     ArchivePosition,
     Claim,
     ClaimStatus,
+    Ended,
     Ending,
     Event,
     EventKind,
@@ -51,6 +54,7 @@ from evalfarm.runstate.records import (
     Restored,
     Shape,
 )
+from evalfarm.runstate.refusals import note_refusal, refusal_of
 from evalfarm.runstate.standing import ArmStanding, Standing, standing_of
 from evalfarm.runstate.throttle import Throttle, room
 from evalfarm.runstate.watching import FarmView, ModelLoad, OpenRun, view_farm
@@ -59,21 +63,26 @@ __all__ = [
     "BACKOFF_S",
     "MAX_ATTEMPTS",
     "UNLIMITED",
+    "WORK",
     "ArchivePosition",
     "ArmStanding",
     "Claim",
     "ClaimStatus",
     "Client",
+    "Ended",
     "Ending",
     "Event",
     "EventKind",
     "FarmView",
     "Handed",
     "Held",
+    "Judged",
     "JudgingProgress",
     "JudgingQueue",
+    "Kept",
     "Ledger",
     "Limits",
+    "Line",
     "Load",
     "ModelLimits",
     "ModelLoad",
@@ -83,23 +92,33 @@ __all__ = [
     "Reaped",
     "Repeated",
     "Restored",
+    "Rights",
     "Shape",
     "Spent",
     "Standing",
     "Terms",
     "Throttle",
     "beat",
+    "check_persistence",
     "check_server",
+    "clock_offset_s",
     "close_run",
     "commit_result",
     "connect",
+    "ended_of",
+    "lets_anyone_in",
+    "line_to",
     "live_slots",
     "load_limits",
     "loads",
     "note_answers",
+    "note_refusal",
     "open_runs",
+    "refusal_of",
+    "rights_of",
     "room",
     "standing_of",
     "terms_of",
     "view_farm",
+    "waiting_messages",
 ]

@@ -8,8 +8,9 @@ outgrows 1.4 MB, and what it may miss is an answer that was first given some hun
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from importlib.resources import files
+from typing import Any
 
 import redis
 
@@ -47,10 +48,11 @@ def note_answers(
         told = hashlib.sha256(response_id.encode(errors="replace")).digest()
         args += [int.from_bytes(told[:8], "big") % entries, int.from_bytes(told[8:14], "big") or 1]
     with answered(client):
-        found = client.register_script(_script())(keys=[f"f:{{{run}}}:ids", f"f:{{{run}}}:meta"], args=args)
+        found = _script(client)(keys=[f"f:{{{run}}}:ids", f"f:{{{run}}}:meta"], args=args)
     return Repeated(ids[found[0]], found[1], found[2]) if found else None
 
 
-@cache
-def _script() -> str:
-    return (files("evalfarm") / "lua" / "answers.lua").read_text()
+@lru_cache(maxsize=4)
+def _script(client: redis.Redis) -> Any:
+    """The script for one client: to make it takes as long as to run it."""
+    return client.register_script((files("evalfarm") / "lua" / "answers.lua").read_text())

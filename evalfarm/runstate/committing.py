@@ -8,7 +8,7 @@ from evalfarm.contracts.verdict import Result
 from evalfarm.runstate.budget import Spent, Terms
 from evalfarm.runstate.ledger import Ledger
 from evalfarm.runstate.limits import Limits
-from evalfarm.runstate.records import BACKOFF_S, MAX_ATTEMPTS, Ending
+from evalfarm.runstate.records import BACKOFF_S, MAX_ATTEMPTS, Ended, Ending
 
 
 def terms_of(plan: Plan, trial: Trial, limits: Limits) -> Terms:
@@ -18,8 +18,13 @@ def terms_of(plan: Plan, trial: Trial, limits: Limits) -> Terms:
 
 
 def commit_result(ledger: Ledger, plan: Plan, result: Result) -> Ending:
-    """Commit one attempt; an infrastructure failure is tried again, each time later. Raises BrokerUnavailable."""
-    return ledger.end(
+    """Commit one attempt. Raises BrokerUnavailable."""
+    return ledger.end(ended_of(plan, result))
+
+
+def ended_of(plan: Plan, result: Result) -> Ended:
+    """How the attempt of a result ended; an infrastructure failure is tried again, each time later."""
+    return Ended(
         result.trial.index,
         result.attempt,
         verdict=result.verdict,

@@ -6,15 +6,15 @@ from typing import Any
 
 import redis
 
-from evalfarm.contracts.verdict import Verdict
 from evalfarm.errors import UnknownName, UsageError
-from evalfarm.runstate.budget import FREE, NOTHING, Money, Spent, Terms, micro, money_of, told_of
+from evalfarm.runstate.budget import FREE, JUDGES, Money, Terms, judged_of, micro, money_of, told_of
 from evalfarm.runstate.connection import answered
 from evalfarm.runstate.farm import OPEN_RUNS
 from evalfarm.runstate.records import (
     PLAIN,
     ArchivePosition,
     Claim,
+    Ended,
     Ending,
     Event,
     Held,
@@ -22,8 +22,12 @@ from evalfarm.runstate.records import (
     Reaped,
     Restored,
     Shape,
+    claim_of,
+    ending_of,
     event_of,
     progress_of,
+    told_of_claim,
+    told_of_end,
 )
 from evalfarm.runstate.scripts import Scripts, milliseconds
 from evalfarm.runstate.watching import OpenRun, view_run
@@ -115,9 +119,7 @@ class Ledger:
         `terms` or the budget keep from starting now is `deferred`: it waits to be handed out again. Where nothing is
         at work and the budget does not cover one more, the run is stopped as by `cancel`.
         """
-        on = (terms.arm, terms.model, terms.concurrency or 0)
-        status, attempt = self._scripts.run("claim", index, token, milliseconds(lease_s), *on)
-        return Claim(status=status.decode(), attempt=attempt)
+        return claim_of(self._scripts.run("claim", *told_of_claim(index, token, lease_s, terms)))
 
     def renew(self, index: int, attempt: int, token: str, lease_s: float) -> bool:
         """Extends the lease to `lease_s` seconds from now. False: fenced or cancelled, stop spending.
@@ -126,32 +128,23 @@ class Ledger:
         """
         return bool(self._scripts.run("renew", index, attempt, token, milliseconds(lease_s)))
 
-    def end(  # noqa: PLR0913 - all that is known of an attempt, once
-        self,
-        index: int,
-        attempt: int,
-        *,
-        verdict: Verdict,
-        row: bytes,
-        final: bool,
-        backoff_s: float,
-        max_attempts: int,
-        spent: Spent = NOTHING,
-    ) -> Ending:
-        """Commits an attempt; `row` rides on the event if that closes the trial.
+    def end(self, ended: Ended) -> Ending:
+        """Commits an attempt.
 
-        A verdict on the plugin is always final and counts, unless the trial is closed (`late`) or a newer
-        attempt has started (`superseded`). `infra_failed` waits `backoff_s` seconds for the next attempt
-        (`retry`), or closes the trial when it is final or the last of `max_attempts` (at most 200). What was `spent`
+        A verdict on the plugin counts, unless the trial is closed (`late`) or a newer attempt has started
+        (`superseded`). `infra_failed` waits for the next attempt (`retry`), or closes the trial. What was spent
         counts however the attempt ends. `unknown`: Redis has lost the run; commit again once it is rebuilt.
         Raises ValueError for a verdict that no attempt ends with.
         """
-        if verdict == "not_run" or (verdict != "infra_failed" and not final):
-            raise ValueError(f"an attempt cannot end as {verdict}, final={final}")
-        cost: int | str = "" if spent.cost_usd is None else micro(spent.cost_usd)
-        retries = (int(final), milliseconds(backoff_s), max_attempts)
-        ending: bytes = self._scripts.run("end", index, attempt, verdict, row, *retries, spent.arm, cost)
-        return ending.decode()  # type: ignore[return-value]  # end.lua returns nothing else
+        return ending_of(self._scripts.run("end", *told_of_end(ended)))
+
+    def end_and_claim(
+        self, ended: Ended, index: int, token: str, lease_s: float, terms: Terms = FREE
+    ) -> tuple[Ending, Claim]:
+        """Commits an attempt as `end` does, then claims another trial as `claim` does, in one round trip."""
+        told = (*told_of_end(ended), *told_of_claim(index, token, lease_s, terms))
+        ending, claim = self._scripts.run("end_and_claim", *told)
+        return ending_of(ending), claim_of(claim)
 
     def give_back(self, indices: Iterable[int], after_s: float = 0.0) -> None:
         """Has trials that were handed out, and that nobody begins, wait for their next hand-out."""
@@ -197,8 +190,9 @@ class Ledger:
         with answered(self._client), self._client.pipeline(transaction=True) as pipe:
             pipe.hgetall(self._keys["cnt"])
             pipe.hmget(self._keys["meta"], ["budget", "exhausted"])
-            counts, (budget, exhausted) = pipe.execute()
-        return money_of(counts, budget, exhausted=exhausted is not None, arms=arms)
+            pipe.hmget(f"f:{{{self.run}}}:judges", JUDGES)
+            counts, (budget, exhausted), judges = pipe.execute()
+        return money_of(counts, budget, judged_of(judges), exhausted=exhausted is not None, arms=arms)
 
     def events(self, after: str, count: int) -> list[Event]:
         """Up to `count` events after the one with this id (`0`: from the first), oldest first."""

@@ -7,6 +7,8 @@ from typing import Any, Literal
 from evalfarm.contracts.budget import Budget
 from evalfarm.contracts.run import QueueName
 from evalfarm.contracts.verdict import Verdict
+from evalfarm.runstate.budget import NOTHING, Spent, Terms, micro
+from evalfarm.runstate.scripts import milliseconds
 
 ClaimStatus = Literal["ok", "closed", "held", "cancelled", "deferred"]
 Ending = Literal["counted", "late", "superseded", "retry", "infra_failed", "unknown"]
@@ -38,6 +40,20 @@ class Claim:
 
     status: ClaimStatus
     attempt: int  #: the attempt to run (ok) or the one that holds the trial (held); else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How an attempt ended."""
+
+    index: int
+    attempt: int
+    verdict: Verdict
+    row: bytes  #: rides on the event, if that closes the trial
+    final: bool  #: no other attempt follows, which holds for every verdict on the plugin
+    backoff_s: float  #: that the next attempt waits
+    max_attempts: int  #: the last of which closes the trial whatever came of it; at most 200
+    spent: Spent = NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,3 +155,28 @@ def event_of(entry_id: bytes, fields: Mapping[bytes, bytes]) -> Event:
     return Event(
         id=entry_id.decode(), kind=kind, index=int(fields[b"i"]), attempt=int(fields[b"n"]), row=fields.get(b"r")
     )
+
+
+def told_of_claim(index: int, token: str, lease_s: float, terms: Terms) -> tuple[int | str, ...]:
+    """What claim.lua is told."""
+    return (index, token, milliseconds(lease_s), terms.arm, terms.model, terms.concurrency or 0)
+
+
+def claim_of(reply: tuple[bytes, int]) -> Claim:
+    """The claim that claim.lua answers."""
+    status, attempt = reply
+    return Claim(status=status.decode(), attempt=attempt)  # type: ignore[arg-type]  # claim.lua returns nothing else
+
+
+def told_of_end(ended: Ended) -> tuple[int | str | bytes, ...]:
+    """What end.lua is told. Raises ValueError for a verdict that no attempt ends with."""
+    if ended.verdict == "not_run" or (ended.verdict != "infra_failed" and not ended.final):
+        raise ValueError(f"an attempt cannot end as {ended.verdict}, final={ended.final}")
+    cost: int | str = "" if ended.spent.cost_usd is None else micro(ended.spent.cost_usd)
+    retries = (int(ended.final), milliseconds(ended.backoff_s), ended.max_attempts)
+    return (ended.index, ended.attempt, ended.verdict, ended.row, *retries, ended.spent.arm, cost)
+
+
+def ending_of(reply: bytes) -> Ending:
+    """The ending that end.lua answers."""
+    return reply.decode()  # type: ignore[return-value]  # end.lua returns nothing else

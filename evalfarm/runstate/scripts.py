@@ -12,19 +12,22 @@ KEYS = ("win", "att", "fl", "own", "rq", "cnt", "past", "out", "meta", "hold", "
 """As prelude.lua names them."""
 
 _SCRIPTS = (
-    "create", "take", "claim", "renew", "end", "give_back", "overdue", "reap", "resend", "cancel", "archive", "restore",
-    "rebuilt", "drop",
+    "create", "take", "claim", "renew", "end", "end_and_claim", "give_back", "overdue", "reap", "resend", "cancel",
+    "archive", "restore", "rebuilt", "drop",
 )  # fmt: skip
+
+_PLACED = ("claim", "end", "judging_claim", "judging_renew", "judging_end")
+"""Those that start or end what asks a model, and are preceded by places.lua too."""
 
 
 class Scripts:
     """The scripts of one run. Cheap to make, safe to share between threads."""
 
-    def __init__(self, client: redis.Redis, run: str) -> None:
+    def __init__(self, client: redis.Redis, run: str, names: tuple[str, ...] = _SCRIPTS) -> None:
         self._client = client
         self._prefix = f"f:{{{run}}}:"
         self.keys = {name: self._prefix + name for name in KEYS}
-        self._scripts: dict[str, Any] = {name: client.register_script(_lua(name)) for name in _SCRIPTS}
+        self._scripts: dict[str, Any] = {name: client.register_script(_lua(name)) for name in names}
 
     def run(self, name: str, *args: int | str | bytes, more_keys: tuple[str, ...] = ()) -> Any:
         """Run one script over the run's keys and those that are named besides. Raises BrokerUnavailable."""
@@ -39,5 +42,17 @@ def milliseconds(seconds: float) -> int:
 
 @cache
 def _lua(name: str) -> str:
+    if name == "end_and_claim":
+        return _source("prelude", "places") + _function("end_", "end") + _function("claim", "claim") + _source(name)
+    parts = ["prelude", *(["places"] if name in _PLACED else []), *(["judging"] if "judging_" in name else []), name]
+    return _source(*parts)
+
+
+def _source(*parts: str) -> str:
     folder = files("evalfarm") / "lua"
-    return (folder / "prelude.lua").read_text() + (folder / f"{name}.lua").read_text()
+    return "".join((folder / f"{part}.lua").read_text() for part in parts)
+
+
+def _function(name: str, part: str) -> str:
+    """A script as a function of what it is told."""
+    return f"local function {name}(ARGV)\n{_source(part)}\nend\n"

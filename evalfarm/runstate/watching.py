@@ -9,7 +9,7 @@ import redis
 from evalfarm.contracts.run import QueueName
 from evalfarm.contracts.tally import ArmTally, AttemptCounts
 from evalfarm.contracts.verdict import VERDICTS
-from evalfarm.runstate.budget import Money, money_of
+from evalfarm.runstate.budget import JUDGES, NO_JUDGES, Judged, Money, judged_of, money_of
 from evalfarm.runstate.connection import answered
 from evalfarm.runstate.farm import OPEN_RUNS, slots_of_workers
 from evalfarm.runstate.limits import Limits
@@ -33,11 +33,12 @@ class OpenRun:
     attempts: AttemptCounts
     counts: Mapping[bytes, bytes]  #: of the ledger, for `arm_tally` and `money`
     budget: bytes | None
+    judges: Judged = NO_JUDGES
 
     @property
     def money(self) -> Money:
         """What the run has spent and holds, without telling its arms apart."""
-        return money_of(self.counts, self.budget, exhausted=False, arms=0)
+        return money_of(self.counts, self.budget, self.judges, exhausted=False, arms=0)
 
     def arm_tally(self, place: int, names: Mapping[str, str]) -> ArmTally:
         """What the ledger counts of the arm at this place of the plan; `names` are its model, harness, variant."""
@@ -116,7 +117,8 @@ def view_run(client: redis.Redis, run: str) -> OpenRun | None:
         pipe.hkeys(f"{key}:pace")
         for place in _PLACES:
             pipe.zcard(f"{key}:{place}")
-        counts, meta, pace, again, sent, leased = pipe.execute()
+        pipe.hmget(f"{key}:judges", JUDGES)
+        counts, meta, pace, again, sent, leased, judges = pipe.execute()
     if b"size" not in meta:
         return None
     planned = int(meta[b"size"])
@@ -132,6 +134,7 @@ def view_run(client: redis.Redis, run: str) -> OpenRun | None:
         attempts=_attempts(counts),
         counts=counts,
         budget=meta.get(b"budget"),
+        judges=judged_of(judges),
     )
 
 

@@ -12,13 +12,11 @@ from starlette.routing import Route, Router
 from evalfarm.reports.safe_text import harmless
 from evalfarm.web import bundles, exporting
 from evalfarm.web.asking import Ask, one_of, read_ask
-from evalfarm.web.datasets import ABOUT, DATASETS
+from evalfarm.web.datasets import ABOUT, DATASETS, OF_RUNS
 from evalfarm.web.desk import Desk, Question, headers, in_thread, question, unchanged
 from evalfarm.web.exporting import FORMATS, MEDIA_TYPES, SUFFIXES, Format
 from evalfarm.web.openapi import document
 from evalfarm.web.refusals import bad_query, not_found
-
-_OF_CONVERSATIONS = ("conversations", "versions", "skills", "tools")
 
 
 class _File(NamedTuple):
@@ -84,7 +82,7 @@ class Api:
                 return exporting.count(rows, name)
 
         told: dict[str, Any] = {"dataset": name, "rows": await in_thread(self._desk.pages, count)}
-        if name in _OF_CONVERSATIONS:
+        if name not in OF_RUNS:
             told["left_out"] = [{"source": held.name, "why": _why(held.trouble)} for held in asked.left_out]
         return JSONResponse(told, headers=headers(asked))
 

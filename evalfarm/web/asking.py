@@ -8,7 +8,7 @@ from pydantic import Field, ValidationError
 from evalfarm.contracts.base import Contract
 from evalfarm.web.refusals import bad_query
 
-_MANY = ("suite", "run", "label", "version", "plugin")
+_MANY = ("suite", "run", "label", "version", "plugin", "session")
 _ONE = ("days", "source")
 FILTERS = (*_MANY, *_ONE)
 _LONGEST = 200
@@ -23,6 +23,7 @@ class Ask(Contract):
     label: tuple[str, ...] = ()
     version: tuple[str, ...] = ()  #: as the column `version` has it, or a plugin's version, or its digest
     plugin: tuple[str, ...] = ()
+    session: tuple[str, ...] = ()  #: what the harness calls a conversation; of no row of runs, cells and cases
     days: int | None = Field(default=None, ge=1, le=36_600)  #: the last so many days, UTC, today among them
     source: Literal["runs", "imports", "all"] = "runs"  #: where no run is named
 

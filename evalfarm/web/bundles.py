@@ -85,28 +85,37 @@ def places(rows: Rows, begin: float | None, end: float | None, most: int = CAP) 
 
 
 def whole(store: Store, found: Iterable[Place], imports: Collection[str]) -> Iterator[Bundle]:
-    """The conversations at some places, those of one source one after another, read as they are asked for."""
+    """The conversations at some places, read as they are asked for: source after source, and of a run as it closed."""
     for source, same in groupby(found, key=lambda place: place.source):
         wanted = [place.conversation for place in same]
         if source in imports:
             yield from _imported(store, source, wanted)
         else:
-            names = [read_name(*name.split("/")) for name in wanted]
-            results = _results(store, source, {name.trial for name in names})
-            for name in names:
-                yield _attempt(store, name, results.get(name.trial)).bundle
+            yield from _attempts(store, source, wanted)
 
 
 def one(store: Store, rows: Rows, name: Named, runs: Collection[str], imports: Collection[str]) -> Whole:
     """One conversation. `rows` tell which import has it where no run does. Raises UnknownName and Refusal."""
     if name.run in runs:
-        return _attempt(store, name, _results(store, name.run, {name.trial}).get(name.trial))
+        return _attempt(store, name, next(_results(store, name.run, {name.trial}), None))
     sources = rows.records("SELECT source FROM conversations WHERE conversation = ? ORDER BY source", [str(name)])
     for (source,) in sources:
         if source in imports:
             for bundle in _imported(store, source, [str(name)]):
                 return Whole(bundle, None)
     raise not_found(f"there is no conversation {name}", "the dataset `conversations` lists what there is")
+
+
+def _attempts(store: Store, run: str, wanted: Iterable[str]) -> Iterator[Bundle]:
+    """The conversations of some trials in the order in which these were closed: no more than one is held."""
+    left: dict[int, list[Named]] = {}
+    for name in (read_name(*text.split("/")) for text in wanted):
+        left.setdefault(name.trial, []).append(name)
+    for result in _results(store, run, left.keys()):
+        for name in left.pop(result.trial.index):
+            yield _attempt(store, name, result).bundle
+        if not left:
+            return
 
 
 def _attempt(store: Store, name: Named, result: Result | None) -> Whole:
@@ -117,17 +126,12 @@ def _attempt(store: Store, name: Named, result: Result | None) -> Whole:
     return Whole(bundle_of(trace, origin), result if origin.counted else None)
 
 
-def _results(store: Store, run: str, wanted: Collection[int]) -> dict[int, Result]:
+def _results(store: Store, run: str, wanted: Collection[int]) -> Iterator[Result]:
     """The results of some trials. Of the others not even the JSON is read: a run may have a million."""
-    found: dict[int, Result] = {}
     for document in store.result_documents(run):
         index = _INDEX.search(document)
         if index and int(index[1]) in wanted:
-            result = Result.model_validate_json(document)
-            found[result.trial.index] = result
-            if len(found) == len(wanted):
-                break
-    return found
+            yield Result.model_validate_json(document)
 
 
 def _imported(store: Store, source: str, wanted: Collection[str]) -> Iterator[Bundle]:

@@ -13,14 +13,14 @@ from evalfarm.errors import UnknownName
 from evalfarm.reports.run import findings
 from evalfarm.reports.run import page as report_page
 from evalfarm.reports.run.pictures import pictures
-from evalfarm.web import bundles, run_page, version_page, versions
+from evalfarm.web import bundles, conversation_list, run_page, version_page, versions
 from evalfarm.web.api import Api
 from evalfarm.web.asking import Ask, one_of, read_ask
 from evalfarm.web.conversation_page import shown
 from evalfarm.web.desk import Desk, Question, in_thread, question, unchanged
 from evalfarm.web.desk import headers as headers_of
 from evalfarm.web.exporting import SUFFIXES, Format
-from evalfarm.web.pages import page, style
+from evalfarm.web.pages import link, page, style
 from evalfarm.web.refusals import not_found
 
 T = TypeVar("T")
@@ -45,6 +45,7 @@ class Console:
             Route("/runs/{run}/report", self.report),
             Route("/versions", self.plugins),
             Route("/versions/{plugin}", self.versions),
+            Route("/conversations", self.conversations),
             Route("/conversations/{run}/{trial}", self.last_attempt),
             Route("/conversations/{run}/{trial}/{attempt}", self.conversation),
             Route("/conversations/{run}/{trial}/{attempt}/bundle.json", self.bundle),
@@ -125,6 +126,25 @@ class Console:
             grids=version_page.grids(compared),
             short=version_page.short,
             days=asked.ask.days,
+            waiting=asked.left_out,
+        )
+
+    async def conversations(self, request: Request) -> Response:
+        """Conversations, newest first."""
+        items = request.query_params.multi_items()
+        narrowed = conversation_list.read_narrowed(items)
+        ask = read_ask([item for item in items if item[0] not in conversation_list.NARROWING])
+        asked = self._question(request, ask.model_copy(update={"source": "all"}))
+        listed = await self._read(asked, lambda rows: conversation_list.read(rows, narrowed))
+        return page(
+            "conversations.html.j2",
+            ask=ask,
+            narrowed=narrowed,
+            listed=listed,
+            grid=conversation_list.grid(listed),
+            known=conversation_list.known(asked.sources),
+            steps=conversation_list.other_pages(ask, narrowed, listed.matched),
+            download=link("datasets", "conversations.csv", **ask.model_dump(exclude={"source"}), source="all"),
             waiting=asked.left_out,
         )
 

@@ -47,9 +47,9 @@ DATASETS: dict[str, str] = {
         FROM counted GROUP BY {_VERSION} ORDER BY first_at, version
     """,
     "skills": f"""
-        SELECT plugin, version, {SKILL} AS skill, any_value(skill_digest) AS skill_digest,
+        SELECT plugin, version, {SKILL} AS skill, skill_digest,
             {_SIZE}, {LATEST} AS latest, {FIGURES}
-        FROM counted GROUP BY plugin, version, {SKILL} ORDER BY plugin, version, skill
+        FROM counted GROUP BY plugin, version, {SKILL}, skill_digest ORDER BY plugin, version, skill, first_at
     """,
     "tools": f"""
         SELECT plugin, version, skill, u.kind AS kind, {TOOL_NAME} AS tool, {TOOL_FIGURES}
@@ -61,10 +61,14 @@ DATASETS: dict[str, str] = {
 }
 """Name -> the question."""
 
+OF_RUNS = ("runs", "cells", "cases")
+"""The datasets that are made of summaries, and not of conversations."""
+
+
 ABOUT: dict[str, str] = {
     "conversations": "a row an attempt, counted or not; docs/guides/conversations.md has its columns",
     "versions": "one row a version of a plugin, oldest first: shares, means and medians over its counted conversations",
-    "skills": "one row a version and skill",
+    "skills": "one row a version and skill, by the digest of its folder",
     "tools": "one row a version, skill and tool: calls, and which of them failed by which class",
     "runs": "one row a run, newest first",
     "cells": "one row a run and arm: counts, rates with their intervals, latency, cost",

@@ -28,7 +28,8 @@ _COPY: dict[Format, str] = {
     "csv": "(FORMAT csv, HEADER true)",
     "json": "(FORMAT json, ARRAY true)",
     "jsonl": "(FORMAT json)",
-    "parquet": "(FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 20480)",
+    # Rows that are held in memory until they are written: 20,480 of conversations take 20 MB more than these.
+    "parquet": "(FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 8192)",
 }
 #: Text that a spreadsheet would take for a formula, which a model may have written.
 _FORMULA = r"'^[=+\-@\t\r]'"

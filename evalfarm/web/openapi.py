@@ -17,10 +17,12 @@ _ABOUT_FILTERS: dict[str, tuple[str, Json]] = {
     "label": ("of runs with this label; repeatable", _TEXT),
     "version": ("of this version: the column `version`, a plugin's version or its digest; repeatable", _TEXT),
     "plugin": ("of this plugin; repeatable", _TEXT),
+    "session": ("what the harness calls a conversation, as Codex its thread; runs have none; repeatable", _TEXT),
     "days": ("of the last so many days, UTC, today among them", {"type": "integer", "minimum": 1, "maximum": 36600}),
     "source": ("where no run is named", {"enum": ["runs", "imports", "all"], "default": "runs"}),
 }
-_MOMENT = "an ISO date or time, UTC where it says nothing else"
+_ABOUT_MOMENT = "an ISO date or time, UTC where it says nothing else"
+_MOMENT: Json = {"anyOf": [{"type": "string", "format": "date"}, {"type": "string", "format": "date-time"}]}
 
 
 def document() -> Json:
@@ -47,7 +49,8 @@ def document() -> Json:
 
 def _paths() -> dict[str, Json]:
     filters = [_query(name, about, schema) for name, (about, schema) in _ABOUT_FILTERS.items()]
-    window = [_query("from", f"began then or later: {_MOMENT}", _TEXT), _query("to", f"began before: {_MOMENT}", _TEXT)]
+    edges = {"from": "began then or later", "to": "began before"}
+    window = [_query(name, f"{edge}: {_ABOUT_MOMENT}", _MOMENT) for name, edge in edges.items()]
     name = _in_path("name", {"enum": list(ABOUT)}, "; ".join(f"{one}: {about}" for one, about in ABOUT.items()))
     form = _query("format", "of the file", {"enum": list(FORMATS), "default": "csv"})
     of_bundle = _query("format", "of the answer", {"enum": ["json", "markdown"], "default": "json"})

@@ -28,6 +28,7 @@ _LISTS = {
     "since": "day >= getvariable('since')",
 }
 """Filter -> its condition, which is asked only where the filter is given: a million rows are asked each."""
+_SESSION = "list_contains(getvariable('session'), session)"
 _VERSIONS = {
     "conversations": """(list_contains(getvariable('version'), version)
         OR list_contains(getvariable('version'), plugin_version)
@@ -68,7 +69,8 @@ def open_rows(seen: Seen, ask: Ask, allowed: Allowed, *, today: date, folder: Pa
         rows.run(f"SET threads = {_THREADS}")
         rows.run("SET temp_directory = ?", [str(folder)])
         since = None if ask.days is None else (today - timedelta(days=ask.days - 1)).isoformat()
-        lists = {"suite": ask.suite, "scope": allowed.suites, "plugin": ask.plugin, "version": ask.version}
+        lists = {name: getattr(ask, name) for name in ("suite", "plugin", "version", "session")}
+        lists["scope"] = allowed.suites
         for name, values in lists.items():
             rows.run(f"SET VARIABLE {name} = ?::VARCHAR[]", [list(values)])
         rows.run("SET VARIABLE since = ?::VARCHAR", [since])
@@ -101,7 +103,9 @@ def _files(rows: Rows, table: str, held: Sequence[Held], empty: Path) -> None:
 
 
 def _where(table: str, asked: Collection[str]) -> str:
-    conditions = {**_LISTS, "version": _VERSIONS[table]}
+    # A run is of no one session, so none of its rows is meant.
+    session = _SESSION if table == "conversations" else "false"
+    conditions = {**_LISTS, "version": _VERSIONS[table], "session": session}
     return " AND ".join(condition for name, condition in conditions.items() if name in asked) or "true"
 
 

@@ -50,7 +50,10 @@ def cells_grid(run: str, found: Sequence[Row]) -> Grid:
     """The arms of a run."""
     rows = tuple(
         (
-            Cell(arm(row)),
+            Cell(
+                arm(row),
+                link("conversations", run=run, **{name: row[name] for name in ("model", "harness", "variant")}),
+            ),
             Cell(numbers.percent(row["pass_rate"]), below=numbers.interval(_rate(row))),
             *(_count(row[verdict], verdict) for verdict in VERDICTS),
             Cell(numbers.percent(row["flip_rate"]), below=f"{row['flipped']} of {row['flip_cases']}"),

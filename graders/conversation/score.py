@@ -7,13 +7,14 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from evalfarm.contracts.conversation import Conversation, ErrorCounts, Origin, ToolUse, storable
+from evalfarm.contracts.conversation import Belonging, Conversation, ErrorCounts, Origin, ToolUse, storable
 from evalfarm.contracts.conversation_rules import ERROR_CLASSES
 from evalfarm.contracts.run import ModelRequest, Trace
 from graders.conversation.calls import Call, calls_of
 from graders.conversation.misses import misses_of
 from graders.conversation.rules import Matcher
 
+_BELONGING = set(Belonging.model_fields)
 _SKILL_FILE = re.compile(r"skills/([A-Za-z0-9._-]+)/SKILL\.md")
 
 
@@ -43,12 +44,11 @@ def _identity(trace: Trace, origin: Origin) -> dict[str, Any]:
         "case": trial.case,
         "repeat": trial.repeat,
         "attempt": trace.attempt,
+        "session": trace.session,
         **trial.arm.model_dump(),
-        **origin.model_dump(include={"suite", "suite_version", "plugin", "plugin_version", "plugin_digest"}),
+        **origin.model_dump(include=_BELONGING),
         "skill": skill,
         "skill_digest": origin.skill_digests.get(skill) if skill else None,
-        "counted": origin.counted,
-        "verdict": origin.verdict,
         "outcome": trace.outcome,
         "started_at": trace.started_at,
         "day": datetime.fromtimestamp(math.floor(trace.started_at), tz=UTC).strftime("%Y-%m-%d"),

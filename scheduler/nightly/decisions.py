@@ -6,7 +6,7 @@ from datetime import date
 from evalfarm.analysis.judgement.gate import Gate, GatedArm
 from evalfarm.contracts.schedule import Night, NightEnd, NightVerdict, Receiver, Schedule, Telling, Told
 from evalfarm.contracts.verdict import RunSummary
-from scheduler.nightly.calendar import Due, dues
+from scheduler.nightly.calendar import Due, dues, next_due
 
 #: Seconds after which a night that nobody fired counts as missed: ten looks that never came.
 ON_TIME_S = 300.0
@@ -34,23 +34,27 @@ def decide(
     return tuple(
         _decided(name, schedule, due, running, now_s)
         if due == pending[-1]
-        else _night(name, due, now_s, "skipped", "nobody was there to fire it, and a later one was due already")
+        else _night(
+            name, schedule, due, now_s, "skipped", "nobody was there to fire it, and a later one was due already"
+        )
         for due in pending
     )
 
 
 def _decided(name: str, schedule: Schedule, due: Due, running: str | None, now_s: float) -> Night:
     if running is not None:
-        return _night(name, due, now_s, "skipped", f"run {running} of the night before still ran")
+        return _night(name, schedule, due, now_s, "skipped", f"run {running} of the night before still ran")
     late_s = now_s - due.at_s
     if late_s <= ON_TIME_S:
-        return _night(name, due, now_s, "on time")
+        return _night(name, schedule, due, now_s, "on time")
     if schedule.missed == "skip":
-        return _night(name, due, now_s, "skipped", "nobody was there to fire it, and its schedule says skip")
-    return _night(name, due, now_s, "late", f"nobody was there to fire it; run {late_s / 60:.0f} minutes late")
+        return _night(name, schedule, due, now_s, "skipped", "nobody was there to fire it, and its schedule says skip")
+    return _night(
+        name, schedule, due, now_s, "late", f"nobody was there to fire it; run {late_s / 60:.0f} minutes late"
+    )
 
 
-def _night(name: str, due: Due, now_s: float, decision: str, why: str = "") -> Night:
+def _night(name: str, schedule: Schedule, due: Due, now_s: float, decision: str, why: str = "") -> Night:
     return Night.model_validate(
         {
             "schedule": name,
@@ -59,6 +63,7 @@ def _night(name: str, due: Due, now_s: float, decision: str, why: str = "") -> N
             "decided_at": now_s,
             "decision": decision,
             "why": why,
+            "next_due_at": next_due(schedule.when, due.at_s).at_s,
         }
     )
 

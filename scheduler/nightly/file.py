@@ -19,6 +19,7 @@ class Declared:
 
     path: Path
     said: ScheduleFile
+    text: str
 
     def schedule(self, name: str) -> Schedule:
         """The schedule of this name. Raises UnknownName."""
@@ -28,6 +29,10 @@ class Declared:
                 f"{self.path} has no schedule {name!r}", f"its schedules: {known}" if known else "it has none"
             )
         return self.said.schedules[name]
+
+    def place(self, *where: str) -> str:
+        """The file and the line that says what these names lead to."""
+        return f"{self.path}:{line_of(self.text, list(where))}"
 
     def beside(self, name: str) -> Path:
         """A path that the file names."""
@@ -44,7 +49,7 @@ def read_schedules(path: Path) -> Declared:
     text = ""
     try:
         text = path.read_text(encoding="utf-8")
-        return Declared(path, ScheduleFile.model_validate(tomllib.loads(text)))
+        return Declared(path, ScheduleFile.model_validate(tomllib.loads(text)), text)
     except FileNotFoundError:
         raise UsageError(f"there is no {path}", f"write one, or name yours in EVALFARM_FILE; {_HINT}") from None
     except OSError as error:

@@ -36,7 +36,10 @@ class Teller:
             why = self._deliver(receiver, night, end)
             if why is not None:
                 told = False
-                self.say(f"schedule {night.schedule}: receiver {name} was not told of night {night.stamp}: {why}")
+                place = self.declared.place("receivers", name)
+                self.say(
+                    f"schedule {night.schedule}: night {night.stamp}: {place}: receivers.{name} was not told: {why}"
+                )
             self.nights.end_telling(night, attempt, Told(delivered=why is None, ended_at=now_s, why=why or ""))
         return told
 

@@ -169,6 +169,52 @@ def test_thirty_nights_leave_the_right_record_the_right_alerts_and_the_right_bas
     assert [len(outcomes.gates(run)) for run in runs] == [0, *[1] * 29]
 
 
+TWO_ZONES = """\
+[schedules.vienna]
+suite = "small"
+when = { cron = "30 2 * * *", time_zone = "Europe/Vienna" }
+
+[schedules.new-york]
+suite = "small"
+when = { cron = "30 1 * * *", time_zone = "America/New_York" }
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "vienna", "new_york"),
+    [
+        ("2028-02-28", ["28 01:30", "29 01:30", "01 01:30"], ["28 06:30", "29 06:30", "01 06:30"]),
+        # 02:30 does not exist in Vienna on the 29th, and New York is a while ahead with its summer.
+        ("2026-03-28", ["28 01:30", "29 01:30", "30 00:30"], ["28 05:30", "29 05:30", "30 05:30"]),
+        ("2026-03-07", ["07 01:30", "08 01:30", "09 01:30"], ["07 06:30", "08 06:30", "09 05:30"]),
+        # 02:30 is there twice in Vienna on the 25th of October, 01:30 in New York on the 1st of November.
+        ("2026-10-24", ["24 00:30", "25 00:30", "26 01:30"], ["24 05:30", "25 05:30", "26 05:30"]),
+        ("2026-10-31", ["31 01:30", "01 01:30", "02 01:30"], ["31 05:30", "01 05:30", "02 06:30"]),
+    ],
+)
+def test_each_night_of_two_zones_starts_once_whatever_their_clocks_do(
+    life: Life, tmp_path: Path, first: str, vienna: list[str], new_york: list[str]
+) -> None:
+    (tmp_path / "evalfarm.toml").write_text(TWO_ZONES, encoding="utf-8")
+    weather = life.weather
+    watch = Watch(
+        weather.store, read_schedules(tmp_path / "evalfarm.toml"), weather, life.said.append, lambda: life.now[0]
+    )
+    began_s = datetime.fromisoformat(f"{first}T00:00+00:00").timestamp()
+    for minutes in range(0, 3 * 24 * 60, 10):
+        life.now[0] = began_s + minutes * 60.0
+        watch.look()
+    nights = {name: watch.nights.of(name, 10) for name in ("vienna", "new-york")}
+    started = {
+        name: [datetime.fromtimestamp(night.decided_at, UTC).strftime("%d %H:%M") for night in known]
+        for name, known in nights.items()
+    }
+    assert started == {"vienna": vienna, "new-york": new_york}
+    runs = [night.run for known in nights.values() for night in known]
+    assert sorted(weather.opened) == sorted(runs)
+    assert len(set(runs)) == 6
+
+
 def test_two_who_look_at_once_start_and_tell_each_night_once(life: Life) -> None:
     twin = Watch(
         life.weather.store, life.watch.declared, life.weather, life.said.append, life.watch.clock, life.watch.post
@@ -181,6 +227,30 @@ def test_two_who_look_at_once_start_and_tell_each_night_once(life: Life) -> None
                 getattr(watch, step)("shop")
     assert life.weather.opened == ["shop-20280301-0230", "shop-20280302-0230"]
     assert life.alerts == [f"INCONCLUSIVE: shop, night of 2028-03-0{day} 02:30" for day in (1, 2)]
+
+
+def test_of_two_who_judge_a_night_at_once_one_record_is_kept(life: Life) -> None:
+    life.look(FIRST_S - 120.0)
+    for day in range(6):
+        life.look(FIRST_S + day * DAY_S)
+    life.now[0] = FIRST_S + 6 * DAY_S
+    life.watch.decide("shop")
+    (night,) = life.watch.nights.of("shop", 1)
+    life.weather.open_night(life.watch.declared, night, life.now[0])
+    first_in = [life.watch]
+
+    def clock() -> float:
+        """The time that the slower one takes down, while the other sees the night through."""
+        if first_in:
+            first_in.pop().advance("shop")
+            life.now[0] += 10.0
+        return life.now[0]
+
+    slower = Watch(life.weather.store, life.watch.declared, life.weather, life.said.append, clock, life.watch.post)
+    assert slower.advance("shop") == ()
+    outcomes = Outcomes(life.weather.store.objects)
+    records = [outcomes.gate(night.run, name) for name in outcomes.gates(night.run)]
+    assert [(record.at, record.verdict) for record in records if record] == [(FIRST_S + 6 * DAY_S, "held")]
 
 
 def test_a_gate_that_a_night_left_is_the_one_that_is_told(life: Life, tmp_path: Path) -> None:

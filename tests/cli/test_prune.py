@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
+from evalfarm.contracts.gate import GateRecord
 from evalfarm.contracts.run import Plan
 from evalfarm.contracts.schedule import Night, NightEnd
 from evalfarm.nights import Nights
+from evalfarm.outcomes import Outcomes
 from evalfarm.settings import load_settings
 from evalfarm.store import Store
 from tests.made_runs import LOOP, made_case, made_run
@@ -92,6 +94,24 @@ def test_what_is_old_goes_whole_and_what_is_protected_stays(evalfarm: Any, store
     }
     assert runs(store) == {night.run, "release", "open", "young"}
     assert store.objects.names("runs") == sorted(runs(store))
+
+
+def test_what_somebody_held_a_run_against_by_hand_stays_as_long_as_that_run(
+    evalfarm: Any, store: Store, keep: Any
+) -> None:
+    for run, age_days in (("long-ago", 300), ("accepted", 200), ("tonight", 1)):
+        keep(run, age_days)
+    outcomes = Outcomes(store.objects)
+    judged = (("accepted", "long-ago"), ("tonight", "long-ago"), ("tonight", "accepted"))
+    for at, (run, baseline) in enumerate(judged):
+        outcomes.add_gate(GateRecord(run=run, at=float(at), verdict="held", baselines=(baseline,), arms=()))
+    ended = evalfarm("prune", "--older-than", "90d", "--delete", "--json")
+    assert json.loads(ended.out) == {
+        "deleted": True,
+        "runs": ["long-ago"],
+        "kept": {"accepted": "the last verdict on a later run was held against it"},
+    }
+    assert runs(store) == {"accepted", "tonight"}
 
 
 def test_a_removal_that_was_cut_off_can_be_repeated(store: Store, keep: Any) -> None:

@@ -1,5 +1,7 @@
 import json
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +9,7 @@ import pytest
 
 from evalfarm.analysis.summary.aggregate import summarize
 from evalfarm.cli.runs import exit_code_of
-from evalfarm.cli.standing import new_run_id
+from evalfarm.cli.standing import named_run, new_run_id
 from evalfarm.contracts.run import Arm, Plan, Telemetry, Trace
 from evalfarm.contracts.suite import Case, DirectCall, Plugin, Server, Suite
 from evalfarm.contracts.verdict import Label, Result, RunSummary
@@ -182,6 +184,35 @@ def test_two_runs_of_one_second_have_two_names() -> None:
     assert new_run_id("shop", 0.0, frozenset()) == "shop-19700101-000000"
     taken = frozenset({"shop-19700101-000000", "shop-19700101-000000-2"})
     assert new_run_id("shop", 0.0, taken) == "shop-19700101-000000-3"
+
+
+def test_commands_that_name_a_run_at_the_same_moment_get_a_run_each(tmp_path: Path) -> None:
+    start, names = threading.Barrier(8), list[str]()
+
+    def name() -> None:
+        store = Store(tmp_path.as_uri())
+        start.wait()
+        with named_run(planned("unnamed"), "shop", 0.0, store) as mine:
+            names.append(mine.run)
+
+    threads = [threading.Thread(target=name) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    stem = "shop-19700101-000000"
+    assert sorted(names) == [stem, *(f"{stem}-{number}" for number in range(2, 9))]
+
+
+def test_the_name_of_a_run_that_could_not_begin_is_let_go_and_that_of_one_that_did_is_kept(tmp_path: Path) -> None:
+    store = Store(tmp_path.as_uri())
+    for begins in (False, True):
+        with suppress(KeyboardInterrupt), named_run(planned("unnamed"), "shop", 0.0, store) as mine:
+            if begins:
+                measured = Measured(versions={}, digests={}, simulated=True)
+                store.put_manifest(manifest_of(mine, measured, created_at=0.0, label=None, filters={}))
+            raise KeyboardInterrupt
+        assert store.names_of_runs() == ({"shop-19700101-000000"} if begins else frozenset())
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,9 @@ from typing import Any
 
 import pytest
 
+from evalfarm.cli.schedule import show_night
+from evalfarm.contracts.schedule import Night, NightEnd
+
 GOOD = """\
 [schedules.a]
 suite = "bls"
@@ -73,6 +76,22 @@ def test_a_rule_with_a_typo_is_refused_with_both_lines(evalfarm: Any, write: Any
     assert ended.code == 2
     told = f"{tmp_path}/gate.toml:3, [gate]: the rule has no number 'least_nihgts'"
     assert f"{tmp_path}/evalfarm.toml:6: schedules.b: {told}" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("verdict", "code"),
+    [("held", 0), ("improved", 0), ("regressed", 1), ("inconclusive", 3), ("skipped", 3), ("failed", 4)],
+)
+def test_a_night_ends_with_the_exit_code_of_its_verdict(
+    verdict: str, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = {"schedule": "b", "stamp": "20261130-0230"}
+    night = Night.model_validate(said | {"due_at": 0.0, "decided_at": 0.0, "decision": "on time"})
+    end = NightEnd.model_validate(said | {"verdict": verdict, "reasons": ["so it was"], "ended_at": 0.0})
+    assert show_night(night, end, as_json=False) == code
+    assert capsys.readouterr().out.startswith(f"{verdict.upper()}: b, night of 2026-11-30 02:30\nso it was\n")
+    assert show_night(night, end, as_json=True) == code
+    assert json.loads(capsys.readouterr().out)["verdict"] == verdict
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,10 @@ import pytest
 
 from cases.loader import file_digests, load_suite
 from evalfarm.cli.standing import Farm, open_farm
+from evalfarm.cli.tending import Tender
 from evalfarm.contracts.base import digest
 from evalfarm.contracts.run import Plan, Telemetry, Trace
-from evalfarm.runstate import Ledger, beat
+from evalfarm.runstate import Ended, JudgingQueue, Ledger, beat, note_refusal, open_runs, refusal_of
 from evalfarm.settings import load_settings
 from scheduler.planner import Axes, Measured, manifest_of, plan_run
 
@@ -35,7 +36,7 @@ class Open:
 
     def end(self, index: int, verdict: Any, row: bytes = b"{}") -> None:
         final = verdict != "infra_failed"
-        self.ledger.end(index, 1, verdict=verdict, row=row, final=final, backoff_s=60.0, max_attempts=3)
+        self.ledger.end(Ended(index, 1, verdict=verdict, row=row, final=final, backoff_s=60.0, max_attempts=3))
 
     def store(self, index: int) -> None:
         trace = Trace(
@@ -99,7 +100,10 @@ def test_the_same_as_json(opened: Open, evalfarm: Run) -> None:
         "waiting": 17,
         "attempts": {"started": 3, "lost": 0, "returned": 0, "late": 0, "superseded": 0},
         "spent_usd": 0.0,
+        "judges_usd": 0.0,
         "budget_usd": None,
+        "answers_at_judges": 0,
+        "refused": None,
     }
     assert [arm["planned"] for arm in arms] == [10, 10]
     assert [sum(arm[name] for arm in arms) for name in ("closed", "passed", "in_flight", "waiting")] == [2, 2, 1, 17]
@@ -114,6 +118,28 @@ def test_without_a_run_every_open_one_is_told_in_a_line(opened: Open, evalfarm: 
     assert evalfarm("status", "night-1").out == (
         "night-1: not finished, 20 trials\nRedis holds no state of it. Rebuild it and go on: evalfarm resume night-1\n"
     )
+
+
+def test_what_judges_cost_and_have_before_them_is_told_beside_what_the_trials_cost(opened: Open, evalfarm: Run) -> None:
+    queue = JudgingQueue(opened.farm.redis, "night-1")
+    queue.open(3)
+    (handed,) = queue.take(1, 60.0)
+    queue.claim(handed, 60.0)
+    queue.end(handed, cost_usd=0.25, again=False)
+    told = json.loads(evalfarm("status", "night-1", "--json").out)
+    assert (told["spent_usd"], told["judges_usd"], told["answers_at_judges"]) == (0.0, 0.25, 2)
+    line = "0.0/s, 2 left for the judges, $0.00 and $0.25 by judges spent\n"
+    assert evalfarm("status").out.endswith(line)
+
+
+def test_that_a_worker_refused_its_trials_is_said_with_the_reason(opened: Open, evalfarm: Run) -> None:
+    note_refusal(opened.farm.redis, "night-1", "far: run 'night-1' was begun by evalfarm 2")
+    assert (
+        "\nA worker refused its trials. far: run 'night-1' was begun by evalfarm 2\n"
+        in evalfarm("status", "night-1").out
+    )
+    note_refusal(opened.farm.redis, "../no run", "of none")
+    assert refusal_of(opened.farm.redis, "../no run") is None
 
 
 def test_watching_nothing_in_particular_is_refused(evalfarm: Run) -> None:
@@ -168,6 +194,20 @@ def test_a_run_is_rebuilt_from_the_store_and_says_how(opened: Open, evalfarm: Ru
     assert opened.ledger.progress().closed == 2
 
 
+def test_a_run_that_was_begun_under_other_graders_is_not_gone_on_with(opened: Open, evalfarm: Run) -> None:
+    path = next(opened.farm.settings.home.rglob("night-1/manifest.json"))
+    manifest = json.loads(path.read_text())
+    manifest["digests"]["grader"] = "sha256:of-another"
+    path.write_text(json.dumps(manifest))
+    ended = evalfarm("resume", "night-1")
+    assert (ended.code, ended.err) == (
+        2,
+        "Error: run 'night-1' was begun by evalfarm 0.1.0, whose graders are others than those of this one, 0.1.0\n\n"
+        "hint: go on with it with version 0.1.0, or `evalfarm cancel night-1` and start a new run\n",
+    )
+    assert evalfarm("cancel", "night-1").code == 0
+
+
 @pytest.mark.parametrize("command", ["status", "cancel", "rebuild", "resume"])
 def test_a_run_that_never_was_is_named(evalfarm: Run, command: str) -> None:
     ended = evalfarm(command, "night-9")
@@ -198,3 +238,73 @@ def test_resuming_a_sealed_run_adds_nothing_and_shows_its_report(opened: Open, e
     after = sorted(path.name for path in opened.farm.settings.home.rglob("store/**/*") if path.is_file())
     assert after == before
     assert digest(opened.plan) == opened.farm.store.get_manifest("night-1").digests["plan"]
+
+
+@dataclass
+class Tended:
+    """A tender of every run, its clock in the test's hands, and what it said."""
+
+    tender: Tender
+    said: list[str]
+    now: list[float]
+
+    def look_in_a_minute(self) -> str:
+        self.now[0] += 60.0
+        return self.tender.look()
+
+
+@pytest.fixture
+def tended(opened: Open) -> Tended:
+    said, now = list[str](), [0.0]
+    return Tended(Tender(opened.farm, opened.farm.scheduler(said.append), said.append, lambda: now[0]), said, now)
+
+
+def test_a_run_that_was_tended_and_that_redis_has_lost_is_built_anew(opened: Open, tended: Tended) -> None:
+    for index in opened.claim(2):
+        opened.store(index)
+    assert tended.tender.look() == ""
+    opened.farm.redis.flushall()
+    assert tended.tender.look() == ""
+    assert open_runs(opened.farm.redis) == ["night-1"]
+    assert opened.ledger.progress().closed == 2
+    assert tended.said == [
+        f"Redis holds no state of run night-1: rebuilding it from {opened.farm.store.url}",
+        "Rebuilt: 2 trials are decided",
+    ]
+
+
+def test_a_run_that_was_deleted_does_not_rise_again(opened: Open, tended: Tended) -> None:
+    tended.tender.look()
+    opened.farm.store.delete_run("night-1")
+    opened.farm.redis.flushall()
+    assert [tended.tender.look(), tended.look_in_a_minute(), tended.look_in_a_minute()] == ["", "", ""]
+    assert (open_runs(opened.farm.redis), tended.said) == ([], [])
+
+
+def test_a_run_that_was_cancelled_and_lost_is_told_of_and_not_begun_again(opened: Open, tended: Tended) -> None:
+    opened.claim(1)  # so that it is not sealed at once
+    opened.ledger.cancel()
+    tended.tender.look()
+    opened.farm.redis.flushall()
+    assert [tended.tender.look(), tended.tender.look()] == ["", ""]
+    assert open_runs(opened.farm.redis) == []
+    assert tended.said == [
+        "Redis has lost run night-1, which was cancelled; `evalfarm resume night-1` would go on with it"
+    ]
+
+
+def test_a_run_that_nobody_here_ever_tended_is_told_of_once_and_left_alone(opened: Open, tended: Tended) -> None:
+    opened.farm.redis.flushall()
+    assert [tended.tender.look(), *(tended.look_in_a_minute() for _ in range(3))] == [""] * 4
+    assert open_runs(opened.farm.redis) == []
+    assert tended.said == [
+        f"1 run in {opened.farm.store.url} not finished, and not known to Redis: night-1. "
+        "`evalfarm resume RUN` goes on with one; what is decided stays decided."
+    ]
+
+
+def test_a_run_that_is_sealed_elsewhere_is_nobody_s_loss(opened: Open, tended: Tended, evalfarm: Run) -> None:
+    tended.tender.look()
+    assert evalfarm("cancel", "night-1").code == 0
+    assert [tended.tender.look(), *(tended.look_in_a_minute() for _ in range(3))] == [""] * 4
+    assert (open_runs(opened.farm.redis), tended.said) == ([], [])

@@ -96,7 +96,9 @@ def test_a_browser_finds_a_failing_case_its_conversation_and_two_versions(tmp_pa
         runs = dom(tmp_path, f"{url}/")
         run = dom(tmp_path, url + first_link(runs, "/runs/"))
         assert "Cases that did not pass" in run
-        conversation = dom(tmp_path, url + first_link(run, "/conversations/"))
+        failed = dom(tmp_path, url + first_link(run, "/conversations?run=") + "&failed=1")
+        conversation = dom(tmp_path, url + first_link(failed, "/conversations/"))
+        assert "badge failed" in conversation
         assert "Three witnesses" in conversation
         versions = dom(tmp_path, url + first_link(run, "/versions/"))
         assert "guided" in versions

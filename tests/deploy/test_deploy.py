@@ -107,19 +107,17 @@ def test_no_secret_is_written_into_the_file(compose: Compose) -> None:
     assert values == {"/run/secrets/grafana_password"}
 
 
-@pytest.mark.parametrize("secrets", [{"OPENAI_API_KEY": "sk-a b$c\n", "TEAM_WEBHOOK": "", "users.acl": "user"}])
-def test_a_service_s_secrets_are_read_when_it_starts(root: Path, tmp_path: Path, secrets: dict[str, str]) -> None:
-    for name, text in secrets.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    told = subprocess.run(
-        [str(root / "deploy/with-secrets"), "env"],
-        env={"SECRETS_FOLDER": str(tmp_path), "PATH": "/usr/bin:/bin", "TEAM_WEBHOOK": "old"},
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.splitlines()
-    assert {"OPENAI_API_KEY=sk-a b$c", "TEAM_WEBHOOK=old"} <= set(told)
-    assert not [line for line in told if line.startswith("users")]
+def test_the_image_reads_the_secrets_where_they_are_mounted(compose: Compose, dockerfile: Dockerfile) -> None:
+    assert "EVALFARM_SECRETS=/run/secrets" in dockerfile[-3][1].split()
+    targets = {
+        secret["target"]
+        for name in OURS
+        for secret in compose["services"][name]["secrets"]
+        if not secret["target"].startswith("/")  # a bare name is one in /run/secrets
+    }
+    assert targets == {"EVALFARM_REDIS_URL", "OPENAI_API_KEY", "TEAM_WEBHOOK"} | {
+        name for name in OF_S3 if name.endswith("KEY_ID") or name.endswith("ACCESS_KEY")
+    }
 
 
 def test_nothing_runs_as_root_can_gain_rights_or_takes_more_than_its_share(compose: Compose) -> None:
@@ -199,7 +197,7 @@ def test_the_image_runs_evalfarm_as_nobody_in_particular(dockerfile: Dockerfile)
     instructions = dict(dockerfile)
     last = {name: rest for name, rest in dockerfile[[name for name, _ in dockerfile].index("USER") :]}
     assert instructions["USER"] == "evalfarm"
-    assert json.loads(last["ENTRYPOINT"]) == ["with-secrets", "evalfarm"]
+    assert json.loads(last["ENTRYPOINT"]) == ["evalfarm"]
     set_here = dict(pair.split("=", 1) for pair in last["ENV"].split())
     assert {name for name in set_here if name.startswith("EVALFARM_")} <= set(variables())
     assert not set_here["EVALFARM_HOME"].startswith("/tmp")

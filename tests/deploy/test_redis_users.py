@@ -1,76 +1,27 @@
 """A run against a real server with the users that a farm is deployed with: each may do its work, and no more."""
 
 import os
-import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from evalfarm.broker import SCHEDULES, TEND_SCHEDULES, make_app
-from evalfarm.embedded import find_server
 from evalfarm.runstate import check_server, connect, open_runs
+from tests.deploy.redis_servers import PATIENCE_S, Server, server_with_users
 
 pytestmark = pytest.mark.slow
-PATIENCE_S = 90.0
-
-
-@dataclass(frozen=True)
-class Server:
-    """A server of this test's, and the secrets that it was made with."""
-
-    secrets: Path
-    admin: redis.Redis
-
-    def url(self, user: str) -> str:
-        return (self.secrets / f"REDIS_URL_{user}").read_text(encoding="utf-8")
-
-    def refused(self) -> list[tuple[str, str]]:
-        """What was refused to whom."""
-        return [(entry["username"], entry["object"]) for entry in self.admin.acl_log()]
 
 
 @pytest.fixture
-def server(tmp_path: Path, root: Path) -> Iterator[Server]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    made = [sys.executable, "deploy/make_secrets.py", str(tmp_path / "secrets")]
-    subprocess.run([*made, "--redis", f"redis://{{login}}@127.0.0.1:{port}/0"], cwd=root, check=True)
-    acl = tmp_path / "users.acl"
-    # Somebody must be able to read what was refused.
-    acl.write_text((tmp_path / "secrets/users.acl").read_text() + "user admin on >admin ~* &* +@all\n")
-    options = {"port": str(port), "bind": "127.0.0.1", "aclfile": str(acl), "dir": str(tmp_path), "save": ""}
-    argv = [find_server(), *(word for name, value in options.items() for word in (f"--{name}", value))]
-    argv += ["--maxmemory-policy", "noeviction"]
-    with (tmp_path / "server.log").open("wb") as log:
-        process = subprocess.Popen(argv, stdout=log, stderr=log)
-    try:
-        with redis.Redis(port=port, username="admin", password="admin", decode_responses=True) as admin:
-            until(lambda: answers(admin))
-            yield Server(tmp_path / "secrets", admin)
-    finally:
-        process.terminate()
-        process.wait()
-
-
-def answers(client: redis.Redis) -> bool:
-    try:
-        return bool(client.ping())
-    except redis.ConnectionError:
-        return False
-
-
-def until(look: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not look():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+def server(tmp_path: Path) -> Iterator[Server]:
+    with server_with_users(tmp_path) as server:
+        yield server
 
 
 def environment(server: Server, user: str, tmp_path: Path) -> dict[str, str]:
@@ -127,10 +78,10 @@ def test_nobody_may_wipe_look_around_or_reconfigure(server: Server, user: str, c
 
 
 def test_whoever_has_no_name_may_do_nothing(server: Server) -> None:
-    port = server.admin.connection_pool.connection_kwargs["port"]
-    with redis.Redis(port=port) as nobody, pytest.raises(redis.exceptions.AuthenticationError):
+    once = Retry(NoBackoff(), 0)
+    with redis.Redis(port=server.port, retry=once) as nobody, pytest.raises(redis.exceptions.AuthenticationError):
         nobody.ping()
-    with redis.Redis(port=port, username="health", password="any") as health:
+    with redis.Redis(port=server.port, username="health", password="any") as health:
         assert health.ping()
         with pytest.raises(redis.exceptions.NoPermissionError):
             health.get("f:open")

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evalfarm.contracts.run import ModelRequest
 from evalfarm.errors import UsageError
-from evalfarm.prices import Price, Prices, PriceTable, load_prices
+from evalfarm.prices import Price, Prices, PriceTable, cost_usd, load_prices, side_costs
 
 TOKENS = st.integers(min_value=0, max_value=10**9)
 SHIPPED = load_prices(None)
@@ -118,3 +119,13 @@ def test_a_table_that_cannot_be_used_is_refused_with_its_place(tmp_path: Path, t
 def test_a_table_that_is_missing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"none\.toml cannot be used: No such file or directory"):
         load_prices(tmp_path / "none.toml")
+
+
+def test_a_side_call_is_told_what_it_cost_and_nothing_else_is() -> None:
+    told = {"started_s": 0.0, "latency_s": 1.0, "input_tokens": 10**6, "cached_tokens": 0, "output_tokens": 0}
+    own, side = ModelRequest(status=200, **told), ModelRequest(status=200, side=True, **told)
+    refused = ModelRequest(status=400, side=True, started_s=0.0, latency_s=1.0)
+    found = side_costs(SHIPPED, "gpt-5", (own, side, refused))
+    assert [request.cost_usd for request in found] == [None, 1.25, 0.0]
+    assert cost_usd(SHIPPED, "gpt-5", found) == 2.5
+    assert side_costs(SHIPPED, "nobody-knows-it", (side,)) == (side,)

@@ -12,6 +12,7 @@ from evalfarm.errors import BrokerUnavailable, UnknownName, UsageError
 from evalfarm.runstate import (
     ArchivePosition,
     Claim,
+    Ended,
     Ending,
     Event,
     Held,
@@ -68,13 +69,15 @@ def end(
     backoff_s: float = 0,
 ) -> Ending:
     return ledger.end(
-        index,
-        attempt,
-        verdict=verdict,
-        row=f"{index}/{attempt}".encode(),
-        final=verdict != "infra_failed" if final is None else final,
-        backoff_s=backoff_s,
-        max_attempts=2,
+        Ended(
+            index,
+            attempt,
+            verdict=verdict,
+            row=f"{index}/{attempt}".encode(),
+            final=verdict != "infra_failed" if final is None else final,
+            backoff_s=backoff_s,
+            max_attempts=2,
+        )
     )
 
 
@@ -471,3 +474,13 @@ def test_claims_from_many_threads_give_each_trial_one_owner(client: redis.Redis)
     for thread in threads:
         thread.join()
     assert owned == Counter(range(100))
+
+
+def test_an_end_and_the_next_claim_are_each_refused_by_themselves(ledger: Ledger, client: redis.Redis) -> None:
+    ledger.take(2, LEASE_S)
+    ledger.claim(0, "a", LEASE_S)
+    ended = Ended(0, 1, verdict="passed", row=b"{}", final=True, backoff_s=0, max_attempts=2)
+    assert ledger.end_and_claim(ended, 3, "b", LEASE_S) == ("counted", Claim("held", 0))
+    assert ledger.end_and_claim(ended, 1, "b", LEASE_S) == ("counted", Claim("ok", 1))
+    client.flushall()
+    assert ledger.end_and_claim(ended, 1, "b", LEASE_S) == ("unknown", Claim("closed", 0))

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from evalfarm.contracts.verdict import Verdict
 from evalfarm.errors import EvalFarmError
-from evalfarm.runstate import Claim, Ending, Held, Ledger, Progress, Reaped, Restored, Shape, Spent, connect
+from evalfarm.runstate import Claim, Ended, Ending, Held, Ledger, Progress, Reaped, Restored, Shape, Spent, connect
 
 SIZE = 3
 ARMS = (0, 1, 0)
@@ -225,20 +225,36 @@ class LedgerMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.attempts)
     @rule(data=st.data(), verdict=OFTEN_INFRA, final=st.booleans(), due=st.booleans(), twice=st.booleans())
     def end(self, data: st.DataObject, verdict: Verdict, final: bool, due: bool, twice: bool) -> None:
+        expected, ended = self.ending(data, verdict, final=final, due=due)
+        for _ in range(1 + twice):
+            assert expected == self.ledger.end(ended)
+
+    def ending(self, data: st.DataObject, verdict: Verdict, *, final: bool, due: bool) -> tuple[Ending, Ended]:
         index, attempt, _ = data.draw(st.sampled_from(self.attempts))
         final = final or verdict != "infra_failed"
         expected = self.model.end(index, attempt, verdict, final=final, due=due)
-        for _ in range(1 + twice):
-            assert expected == self.ledger.end(
-                index,
-                attempt,
-                verdict=verdict,
-                row=b"%d/%d" % (index, attempt),
-                final=final,
-                backoff_s=0 if due else HOUR,
-                max_attempts=MOST,
-                spent=Spent(ARMS[index]),
-            )
+        return expected, Ended(
+            index,
+            attempt,
+            verdict=verdict,
+            row=b"%d/%d" % (index, attempt),
+            final=final,
+            backoff_s=0 if due else HOUR,
+            max_attempts=MOST,
+            spent=Spent(ARMS[index]),
+        )
+
+    @precondition(lambda self: self.attempts)
+    @rule(data=st.data(), verdict=OFTEN_INFRA, index=indices, token=st.sampled_from("ab"), forgotten=st.booleans())
+    def end_and_claim(self, data: st.DataObject, verdict: Verdict, index: int, token: str, forgotten: bool) -> None:
+        if forgotten:
+            self.client.script_flush()
+        expected, ended = self.ending(data, verdict, final=False, due=True)
+        answer = self.model.claim(index, token)
+        assert self.ledger.end_and_claim(ended, index, token, HOUR) == (expected, answer)
+        if answer.status == "ok":
+            self.attempts.append((index, answer.attempt, token))
+            assert self.ledger.claim(index, token, HOUR) == answer
 
     @rule(index=indices)
     def deadline_passes(self, index: int) -> None:
@@ -435,13 +451,15 @@ class Farm:
         verdict: Verdict = "infra_failed" if chance.random() < 0.05 else chance.choice(("passed", "failed"))
         answers = [
             ledger.end(
-                index,
-                attempt,
-                verdict=verdict,
-                row=b"row",
-                final=verdict != "infra_failed",
-                backoff_s=0,
-                max_attempts=5,
+                Ended(
+                    index,
+                    attempt,
+                    verdict=verdict,
+                    row=b"row",
+                    final=verdict != "infra_failed",
+                    backoff_s=0,
+                    max_attempts=5,
+                )
             )
             for _ in range(1 + (chance.random() < 0.2))
         ]

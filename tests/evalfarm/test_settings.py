@@ -1,12 +1,13 @@
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from evalfarm.errors import UsageError
-from evalfarm.settings import Settings, load_settings, public_url, variables
+from evalfarm.settings import Settings, inherited, load_settings, public_url, take_secrets, variables
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 
@@ -115,3 +116,48 @@ def test_settings_cannot_be_changed() -> None:
     settings: Any = load_settings({})
     with pytest.raises(ValueError, match="frozen"):
         settings.home = Path("/")
+
+
+def test_secrets_are_read_from_files_before_the_environment_and_an_empty_file_says_nothing(tmp_path: Path) -> None:
+    given = {"OPENAI_API_KEY": "sk-a b$c\n", "TEAM_WEBHOOK": "", "EVALFARM_LEASE_S": "30\n\n", "users.acl": "user"}
+    for name, text in given.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / "..data").mkdir()  # as Kubernetes mounts them
+    environ = {"EVALFARM_SECRETS": str(tmp_path), "TEAM_WEBHOOK": "old", "EVALFARM_LEASE_S": "20"}
+    before = dict(environ)
+    take_secrets(environ)
+    assert environ == before | {"OPENAI_API_KEY": "sk-a b$c", "EVALFARM_LEASE_S": "30"}
+    assert inherited(environ) == {"EVALFARM_SECRETS": str(tmp_path), "TEAM_WEBHOOK": "old"}
+
+
+def test_the_process_s_own_secrets_are_read_with_its_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "OPENAI_API_KEY").write_text("sk-from-a-file\n", encoding="utf-8")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-old")
+    monkeypatch.setenv("EVALFARM_SECRETS", str(tmp_path))
+    key = load_settings().openai_api_key
+    assert key is not None
+    assert key.get_secret_value() == os.environ["OPENAI_API_KEY"] == "sk-from-a-file"
+    assert "OPENAI_API_KEY" not in inherited()
+
+
+def test_without_a_folder_of_secrets_nothing_is_taken_out_and_one_that_is_not_there_has_none(tmp_path: Path) -> None:
+    environ = {"EVALFARM_SECRETS": str(tmp_path / "none"), "OPENAI_API_KEY": "sk-x"}
+    before = dict(environ)
+    take_secrets(environ)
+    assert (environ, inherited(environ)) == (before, before)
+    assert inherited({"OPENAI_API_KEY": "sk-x"}) == {"OPENAI_API_KEY": "sk-x"}
+
+
+@pytest.mark.parametrize(("make", "why"), [(Path.mkdir, "Is a directory"), (None, "it is not text in UTF-8")])
+def test_a_secret_that_cannot_be_read_is_named(tmp_path: Path, make: Callable[[Path], None] | None, why: str) -> None:
+    place = tmp_path / "OPENAI_API_KEY"
+    if make is None:
+        place.write_bytes(b"\xff")
+    else:
+        make(place)
+    with pytest.raises(UsageError) as caught:
+        take_secrets({"EVALFARM_SECRETS": str(tmp_path)})
+    assert str(caught.value) == (
+        f"the secret OPENAI_API_KEY cannot be read from {place}: {why}\n\n"
+        "hint: let the user that evalfarm runs as read it, or see docs/reference/settings.md for EVALFARM_SECRETS"
+    )

@@ -144,7 +144,15 @@ def seen_of() -> Callable[..., Seen]:
     """A look that found these facts, and nothing else."""
 
     def make(**facts: Any) -> Seen:
-        empty: dict[str, Any] = {"nights": (), "judges": (), "took": (), "farm": None, "manifests": {}}
+        empty: dict[str, Any] = {
+            "nights": (),
+            "owed": (),
+            "judges": (),
+            "took": (),
+            "farm": None,
+            "manifests": {},
+            "untended": 0,
+        }
         return Seen(**empty | {"limits": Limits(), "read_at": {}, "failed": {}} | facts)
 
     return make

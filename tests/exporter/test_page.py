@@ -31,6 +31,7 @@ def test_labels_are_bounded_and_no_trial_case_worker_or_run_is_one() -> None:
     strange = {metric.name: set(metric.labels) - ALLOWED for metric in metrics()}
     assert {name: labels for name, labels in strange.items() if labels} == {
         "evalfarm_last_run_info": {"run"},
+        "evalfarm_schedule_due_info": {"schedule"},
         "evalfarm_build_info": {"version"},
     }
 

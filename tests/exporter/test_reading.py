@@ -14,7 +14,7 @@ from evalfarm.exporter.reading import FORGOTTEN_S, Reader
 from evalfarm.exporter.seen import NightOf
 from evalfarm.judgings import Judgings
 from evalfarm.objects import Objects
-from evalfarm.runstate import Ledger, Limits, ModelLimits, check_server, connect
+from evalfarm.runstate import Ended, Ledger, Limits, ModelLimits, check_server, connect
 from evalfarm.store import Store
 from tests.made_runs import DIGESTS
 
@@ -34,6 +34,19 @@ def test_the_newest_finished_run_is_told_and_the_newest_started_beside_it(farm: 
     Ledger(farm.client, "night-3").create(3, "sha256:0")
     (night,) = farm.reader().look().nights
     assert (night.of, night.started.run, night.finished.run) == (NIGHT, "night-3", "night-2")
+
+
+def test_runs_that_are_neither_sealed_nor_known_to_redis_are_counted_for_a_week(farm: Any) -> None:
+    farm.seal("sealed")
+    farm.begin("open")
+    Ledger(farm.client, "open").create(3, "sha256:0")
+    farm.begin("lost")
+    reader = farm.reader()
+    assert reader.look().untended == 1
+    farm.client.flushall()
+    assert reader.look().untended == 2
+    farm.clock.now += FORGOTTEN_S
+    assert reader.look().untended == 0
 
 
 def test_a_confirm_run_is_no_night_and_what_it_took_counts(farm: Any) -> None:
@@ -106,7 +119,7 @@ def test_what_a_run_takes_is_told_while_it_goes_on_and_when_it_is_sealed(farm: A
     reader = farm.reader()
     ledger.take(1, 60.0)
     ledger.claim(0, "token", 60.0)
-    ledger.end(0, 1, verdict="passed", row=b"{}", final=True, backoff_s=1.0, max_attempts=3)
+    ledger.end(Ended(0, 1, verdict="passed", row=b"{}", final=True, backoff_s=1.0, max_attempts=3))
     (open_,) = reader.look().took
     assert (open_.tally.attempts.started, open_.tally.arms[0].closed) == (1, {"passed": 1})
 

@@ -19,6 +19,7 @@ from evalfarm.errors import EvalFarmError
 from evalfarm.runstate import Ledger, Progress, connect
 from evalfarm.settings import load_settings
 from evalfarm.store import Store
+from graders.grade import grader_digest
 from scheduler import feeder
 from scheduler.planner import Measured, manifest_of
 from scheduler.runs import TICK_S, Scheduler
@@ -199,7 +200,7 @@ class Farm:
 
     def open(self) -> None:
         """Store the plan and enter it in the ledger, as `evalfarm run` does."""
-        measured = Measured(versions={}, digests={"grader": "g"}, simulated=False)
+        measured = Measured(versions={}, digests={"grader": grader_digest()}, simulated=False)
         manifest = manifest_of(self.plan, measured, created_at=time.time(), label=None, filters={})
         with self.scheduler() as scheduler:
             scheduler.open_run(self.plan, manifest, {"lookup.py": _SERVER})

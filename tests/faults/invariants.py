@@ -2,11 +2,13 @@
 
 from collections import Counter
 from dataclasses import dataclass
+from itertools import chain, combinations
 
 import pytest
 
 from evalfarm.contracts.run import Plan, Trace
 from evalfarm.contracts.verdict import VERDICTS, Result, RunSummary
+from evalfarm.outcomes import Outcomes
 from tests.faults.farm import CAP, Farm
 from tests.faults.machine import until
 from tests.faults.provider import Charge
@@ -25,13 +27,16 @@ class Books:
     started: list[int]  #: attempts of each trial, by the ledger
     lost: set[Attempt]  #: by the ledger's own log
     charges: list[Charge]  #: by the provider
+    counted_usd: float  #: by the ledger's own counters, when the run was sealed
 
 
 def read_books(farm: Farm) -> Books:
     """What is left when the run is sealed and everybody has gone home."""
     store, run = farm.store, farm.plan.run
     summary = store.get_summary(run)
+    tally = Outcomes(store.objects).tally(run)
     assert summary is not None, "the run is not sealed"
+    assert tally is not None, "it is sealed, and nobody kept what it took"
     traces = {
         (index, number): store.get_trace(run, index, number)
         for index in range(farm.plan.size)
@@ -45,6 +50,7 @@ def read_books(farm: Farm) -> Books:
         started=list(farm.witness.attempts),
         lost=set(farm.witness.lost),
         charges=list(farm.provider.charges),
+        counted_usd=sum(arm.known_usd for arm in tally.arms),
     )
 
 
@@ -94,6 +100,23 @@ def every_cent_is_known(books: Books) -> None:
     )
 
 
+def the_ledger_counts_the_bill(books: Books) -> None:
+    """I6 again, by the ledger's own counters: every attempt that ended is in them once, counted or superseded.
+
+    One that was lost and came back may have done so when the run was sealed: then nobody counts it any more.
+    """
+    known = {attempt: trace.cost_usd for attempt, trace in books.traces.items() if trace.cost_usd is not None}
+    came_back = [usd for attempt, usd in known.items() if attempt in books.lost]
+    others_usd = sum(usd for attempt, usd in known.items() if attempt not in books.lost)
+    some_of_them = chain.from_iterable(combinations(came_back, n) for n in range(len(came_back) + 1))
+    # A counter is in whole micro-USD, so that each attempt may be off by half of one.
+    off_usd = 1e-6 * max(1, len(known))
+    assert any(abs(books.counted_usd - others_usd - sum(some)) <= off_usd for some in some_of_them), (
+        f"the ledger counted {books.counted_usd}, of attempts that cost {others_usd} and, come back, {came_back}"
+    )
+    assert books.counted_usd <= sum(charge.usd for charge in books.charges) + off_usd
+
+
 def nothing_is_added_by_going_on(farm: Farm) -> None:
     """I7: whoever looks at the run again finds it sealed, and writes nothing."""
     before = written(farm)
@@ -126,6 +149,7 @@ def check(farm: Farm) -> Books:
     every_trial_is_closed_once(books)
     every_attempt_is_accounted_for(books)
     every_cent_is_known(books)
+    the_ledger_counts_the_bill(books)
     nothing_is_added_by_going_on(farm)
     return books
 

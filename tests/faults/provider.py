@@ -61,6 +61,9 @@ class Provider:
         self.most_at_once = 0
         self.url = ""
         self.floods: set[str] = set()  #: cases that are answered without end, for nothing
+        self.refusals: dict[
+            str, list[int]
+        ] = {}  #: case -> statuses that its next requests are refused with, for nothing
         self._at_once = 0
         self._holds: list[Hold] = []
         self._numbers = count(1)
@@ -100,6 +103,8 @@ class Provider:
             await self._held(request, case)
         finally:
             self._at_once -= 1
+        if refusals := self.refusals.get(case):
+            return JSONResponse({"error": {"message": "not now"}}, refusals.pop(0))
         if case in self.floods:
             return StreamingResponse(_flood(), media_type="application/json")
         answer = self._answer(asked, case)

@@ -11,6 +11,7 @@ from tests.faults.invariants import (
     every_cent_is_known,
     finish,
     nothing_is_added_by_going_on,
+    the_ledger_counts_the_bill,
 )
 
 pytestmark = [pytest.mark.slow, pytest.mark.faults]
@@ -29,6 +30,7 @@ def test_a_run_that_is_cancelled_keeps_what_it_has_and_says_what_did_not_run(sta
     books = finish(farm)
     every_attempt_is_accounted_for(books)
     every_cent_is_known(books)
+    the_ledger_counts_the_bill(books)
     nothing_is_added_by_going_on(farm)
     counts = {verdict: getattr(books.summary, verdict) for verdict in VERDICTS}
     assert counts["not_run"] >= 4

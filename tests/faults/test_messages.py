@@ -2,6 +2,7 @@
 
 import base64
 import json
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ import redis
 
 from evalfarm.broker import QUEUES
 from evalfarm.runstate import beat, connect
-from tests.faults.farm import Farm
+from tests.faults.farm import DISPATCH_S, Farm, plan_of
 from tests.faults.invariants import hold
 from tests.faults.machine import until
 
@@ -70,6 +71,24 @@ def test_messages_that_were_tampered_with_cost_no_attempt(start_farm: Callable[.
     for _ in range(2):
         farm.work()
     farm.tend()
+    assert hold(farm).started == [1] * farm.plan.size
+
+
+def test_messages_that_wait_for_longer_than_a_hand_out_lasts_are_not_sent_again(
+    start_farm: Callable[..., Farm],
+) -> None:
+    farm = start_farm(plan_of(20))
+    messages = published(farm)
+    farm.tend()
+    with connect(farm.broker.url) as client:
+        beat(client, "nobody", 4, 60.0)
+        began = time.monotonic()
+        until(lambda: time.monotonic() - began > 4 * DISPATCH_S, "that four times as long has passed")
+        assert client.llen(QUEUE) == len(messages)
+        assert farm.progress().redispatched == 0
+        client.delete("f:w:nobody")
+    for _ in range(2):
+        farm.work()
     assert hold(farm).started == [1] * farm.plan.size
 
 

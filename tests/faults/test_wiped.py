@@ -13,6 +13,7 @@ from tests.faults.invariants import (
     every_trial_is_closed_once,
     finish,
     nothing_is_added_by_going_on,
+    the_ledger_counts_the_bill,
 )
 from tests.faults.machine import until
 
@@ -29,6 +30,7 @@ def finished(farm: Farm) -> Books:
     books = finish(farm)
     every_trial_is_closed_once(books)
     every_cent_is_known(books)
+    the_ledger_counts_the_bill(books)
     nothing_is_added_by_going_on(farm)
     assert books.summary.passed == books.plan.size
     return books

@@ -8,7 +8,7 @@ import pytest
 import redis
 
 from evalfarm.contracts.answer import Criterion, Rubric
-from evalfarm.contracts.judging import JudgingItem, JudgingPlan, TrialOpinions
+from evalfarm.contracts.judging import JudgingItem, JudgingPlan, Opinion, TrialOpinions
 from evalfarm.contracts.run import Arm, Plan, Telemetry, ToolCall, Trace, Turn
 from evalfarm.contracts.suite import Case, Plugin, Server, Suite
 from evalfarm.judgings import Judgings
@@ -123,6 +123,40 @@ def test_an_outage_is_kept_and_the_answer_waits_for_another_attempt(
     (attempt,) = Judgings(store.objects).opinions("s-1", 0)
     assert (attempt.outage, sorted(values((attempt,))[0])) == (True, ["INCONCLUSIVE", "PASS"])
     assert queue.progress().left == 2
+
+
+def test_an_end_that_redis_was_never_told_is_told_with_the_next_attempt(
+    store: Store, queue: JudgingQueue, client: redis.Redis, work: Callable[..., None]
+) -> None:
+    (lost,) = queue.take(1, HOLD_S)
+    assert queue.claim(lost, 0.0)  # its worker stores what the judges said, and dies before it says so
+    opinion = Opinion(judge="j", failure="HTTP 503", outage=True, cost_usd=0.25)
+    Judgings(store.objects).put_opinions(
+        TrialOpinions(run="s-1", index=0, judged=1, attempt=1, opinions=(opinion,)),
+    )
+    work(Provider(), queue.take(2, HOLD_S))
+    assert values(Judgings(store.objects).opinions("s-1", 0)) == [["INCONCLUSIVE"], ["PASS", "PASS"]]
+    assert queue.progress() == JudgingProgress(items=2, left=0, spent_usd=2.25, unpriced=0)
+
+
+def test_a_judge_that_takes_longer_than_its_hold_is_renewed(
+    store: Store, queue: JudgingQueue, client: redis.Redis, plan: Plan
+) -> None:
+    hold_s = 0.3
+
+    class Slow(Provider):
+        async def __call__(self, request: dict[str, Any], seed: int) -> Heard:
+            for _ in range(3):
+                asked_at = client.zscore("f:{s-1}:due", "0")
+                while client.zscore("f:{s-1}:due", "0") == asked_at:  # noqa: ASYNC110 - Redis tells nobody
+                    await asyncio.sleep(0.01)
+            return await super().__call__(request, seed)
+
+    async def open_ask(_: Plan) -> Provider:
+        return Slow()
+
+    asyncio.run(Bench(store, client, open_ask, hold_s=hold_s).run(plan.run, queue.take(1, HOLD_S)))
+    assert queue.progress() == JudgingProgress(items=2, left=1, spent_usd=1.0, unpriced=0)
 
 
 def test_another_attempt_at_judging_draws_anew() -> None:

@@ -14,6 +14,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from cases.loader import load_suite
 from cases.policies import Erratic, Move, Policy, Seen, load_base
+from cases.policies.judges import load_reader, shown_to, simulated_judges
+from evalfarm.judgings import Judgings
 from worker.gateways.serving import loopback, serving
 from worker.simulated_model import simulated_app
 
@@ -178,6 +180,47 @@ def test_a_budget_ends_a_run_before_it_is_overshot_and_the_report_says_so(market
     assert "BUDGET REACHED" in " ".join(ended.out.split())
     assert at.place.run("resume", summary.run).code == 4
     assert sum(at.provider.charged) == bill
+    at.place.falls_quiet()
+
+
+@dataclass(frozen=True)
+class AlsoJudges:
+    """A model that answers, and judges answers when it is asked to."""
+
+    answers: Policy
+    judges: Policy
+
+    def move(self, seen: Seen, draw: random.Random) -> Move:
+        return (self.judges if shown_to(seen) else self.answers).move(seen, draw)
+
+
+def of_support() -> Policy:
+    loaded = load_suite("support")
+    simulation = loaded.suite.simulation
+    assert simulation is not None
+    assert simulation.judge is not None
+    judge = simulated_judges(load_reader(loaded.folder / simulation.judge))["sim-judge-sound"]
+    return AlsoJudges(load_base(simulation, loaded.folder), judge)
+
+
+def test_judges_keep_to_their_models_limits_and_their_money_is_the_budgets(market: Callable[..., Market]) -> None:
+    at = market(Late(of_support()))
+    words = ("support", "--model", MODEL, "--harness", "loop", "--filter", "case=final-sale-12-days", "--workers", "2")
+    ended = at.place.run("run", *words, "--judge", MODEL, "--repeats", "24", "--max-cost", "40")
+    run = ended.err.split()[1].rstrip(":")
+    summary, bill = at.place.summary(run), sum(at.provider.charged)
+    assert (ended.code, summary.finished) == (4, False), ended.err
+    assert 0 < summary.not_run < 24
+    tally = Judgings(at.place.store.objects).tally(run)
+    assert tally is not None
+    assert (sum(tally.labels.values()), tally.not_asked) == (24 - summary.not_run, 0)  # money was left for all answers
+    (cell,) = summary.cells
+    assert summary.judges_usd == tally.cost_usd > 0
+    assert cell.cost.all_attempts_usd + summary.judges_usd == pytest.approx(bill, abs=1e-4)
+    dearest = max(result.cost_usd for result in at.place.results(run).values())
+    assert 8 < bill <= 40 + 3 * dearest
+    assert 1 <= at.provider.most_in_hand <= 3  # though eight answers may be at the judges at a time
+    assert f"${bill:.2f} of $40.00 spent, over all attempts, ${tally.cost_usd:.2f} of it by judges" in summary.notes[-1]
     at.place.falls_quiet()
 
 

@@ -2,6 +2,7 @@
 
 import http.server
 import json
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -98,7 +99,7 @@ def test_a_schedule_can_be_run_by_hand_and_shows_what_its_nights_came_to(place: 
     place.extra["EVALFARM_FILE"] = str(written(place))
     ended = place.run("schedule", "run", "bls-yearly", "--json")
     assert (ended.code, json.loads(ended.out)["verdict"]) == (3, "inconclusive"), ended.err
-    assert "receiver team was not told" in ended.err
+    assert "evalfarm.toml:9: receivers.team was not told" in ended.err
     assert "TEAM_WEBHOOK is not set here" in ended.err
     listed = json.loads(place.run("schedule", "list", "--json").out)["bls-yearly"]
     (night,) = listed["nights"]
@@ -114,7 +115,31 @@ def test_a_farm_under_one_supervisor_runs_and_leaves_nothing_behind(place: Any, 
     assert "Up: scheduler, beat, worker-1, worker-2, exporter, web" in farm.hear("Up: ")
     ended = place.run("run", "bls", "--model", "sim-careful", "--harness", "loop", "--workers", "0")
     assert ended.code == 0, ended.err
-    farm.interrupt(group=False)
+    farm.interrupt(group=True)
+    assert (stopped := farm.end()).code == 0
+    assert stopped.err.endswith("Stopped.\n")
+    place.falls_quiet()
+
+
+def test_what_is_killed_under_the_supervisor_comes_back_and_the_farm_still_stops_in_order(
+    place: Any, wait_until: Any
+) -> None:
+    farm = place.start("up", "--workers", "1", "--slots", "1", "--metrics-port", "0", "--web-port", "0")
+    farm.hear("Up: ")
+
+    def mains(words: str) -> set[int]:
+        """The processes with this command line that the supervisor itself has started."""
+        return {one.pid for one in place.living() if words in one.argv and one.parent == farm.process.pid}
+
+    for words, name in (("evalfarm worker", "worker-1"), ("evalfarm scheduler", "scheduler")):
+        wait_until(lambda words=words: mains(words), f"that {name} is there")
+        (killed,) = mains(words)
+        os.kill(killed, signal.SIGKILL)
+        assert f"{name} has stopped, and is started again" in farm.hear(name)
+        wait_until(lambda words=words, killed=killed: mains(words) - {killed}, f"that {name} is there again")
+    ended = place.run("run", "bls", "--model", "sim-careful", "--harness", "loop", "--workers", "0")
+    assert ended.code == 0, ended.err
+    farm.process.send_signal(signal.SIGTERM)
     assert (stopped := farm.end()).code == 0
     assert stopped.err.endswith("Stopped.\n")
     place.falls_quiet()

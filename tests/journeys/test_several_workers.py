@@ -79,3 +79,16 @@ def test_another_seed_draws_other_slips(by_one: Seen, shared_place: Any) -> None
     other = at("loop", labels(shared_place, "--harness", "loop", "--seed", "1", "--workers", "1"))
     assert other.keys() == at("loop", by_one).keys()
     assert other != at("loop", by_one)
+
+
+def test_commands_that_start_at_the_same_moment_have_a_run_each(place: Any) -> None:
+    words = ("run", "bls", "--harness", "direct", "--variant", "guided", "--workers", "1")
+    started = [place.start(*words) for _ in range(3)]
+    runs = {command.run_id() for command in started}
+    assert [command.end().code for command in started] == [0, 0, 0]
+    assert len(runs) == 3
+    for run in runs:
+        summary = place.summary(run)
+        assert (summary.planned, summary.passed, summary.attempts) == (5, 5, 5)
+    assert place.store.names_of_runs() == runs
+    place.falls_quiet()

@@ -40,8 +40,6 @@ NIGHT = (
     "3",
     "--queue",
     "nightly",
-    "--workers",
-    "1",
 )
 #: Seeds, by what the simulated model draws from them; the first two are the baseline.
 ACCEPTED, NOISY, BAD, GOOD = ("1", "2"), "5", "7", "4"
@@ -118,11 +116,10 @@ class Watched:
     place: Any
     prometheus: str
     until: Until
-    suite: Path
 
-    def begin(self, seed: str) -> tuple[str, Any]:
+    def begin(self, suite: Path, seed: str) -> tuple[str, Any]:
         """A nightly run at work: its name, and the command."""
-        started = self.place.start("run", str(self.suite), *NIGHT, "--seed", seed)
+        started = self.place.start("run", str(suite), *NIGHT, "--seed", seed)
         return started.run_id(), started
 
     def end(self, begun: tuple[str, Any]) -> str:
@@ -212,37 +209,60 @@ def exporting(place: Any) -> Iterator[int]:
         assert started.end().code == 0
 
 
+@contextmanager
+def working(place: Any) -> Iterator[None]:
+    """A worker for all nights of a place while the block lasts."""
+    started = place.start("worker", "--slots", "2")
+    try:
+        yield
+    finally:
+        started.process.terminate()
+        started.end()
+
+
 @pytest.fixture
-def watched(place: Any, tmp_path: Path, wait_until: Until) -> Iterator[tuple[Watched, Receiver]]:
-    suite = Path(copytree(shipped_suites()["bls"].parent, tmp_path / "suite")) / "suite.yaml"
+def watched(
+    another_place: Callable[..., Any], client: object, redis_url: str, tmp_path: Path, wait_until: Until
+) -> Iterator[tuple[Watched, Receiver]]:
+    place = another_place("farm", EVALFARM_REDIS_URL=redis_url)
     with (
         receiving() as receiver,
+        working(place),
         exporting(place) as port,
         watchers(tmp_path / "watchers", port, receiver.port, wait_until) as url,
     ):
-        yield Watched(place, url, wait_until, suite), receiver
+        yield Watched(place, url, wait_until), receiver
+
+
+def broken(suite: Path) -> Path:
+    """A suite's copy whose server understands no question."""
+    copy = Path(copytree(suite.parent, suite.parent.with_name("broken"))) / suite.name
+    server = copy.parent / "server.py"
+    whole = server.read_text(encoding="utf-8")
+    server.write_text(whole.replace("casefold().split()", "casefold().split()[:0]"), encoding="utf-8")
+    return copy
 
 
 def test_a_bad_night_wakes_somebody_and_a_noisy_one_nobody_and_a_good_one_ends_it(
-    watched: tuple[Watched, Receiver], wait_until: Until
+    watched: tuple[Watched, Receiver], tmp_path: Path, wait_until: Until
 ) -> None:
     farm, receiver = watched
-    *accepted, noisy = [farm.end(night) for night in [farm.begin(seed) for seed in (*ACCEPTED, NOISY)]]
+    suite = Path(copytree(shipped_suites()["bls"].parent, tmp_path / "whole")) / "suite.yaml"
+    # One after the other, as their order is that of their start, and each at work while the next one begins. None of
+    # them is news before somebody has judged it.
+    begun = [farm.begin(suite, seed) for seed in (*ACCEPTED, NOISY)]
+    begun += [farm.begin(broken(suite), BAD), farm.begin(suite, GOOD)]
+    *accepted, noisy, bad, good = map(farm.end, begun)
+
     # Eight of fifteen instead of eleven: a lower point, which a rerun may well show, and nothing was changed.
     assert farm.gate(noisy, accepted) == 3
     assert farm.value("evalfarm_gate_change_ratio") == pytest.approx(-0.2)
     assert receiver.told("/pages") == []
 
-    server = farm.suite.parent / "server.py"
-    whole = server.read_text(encoding="utf-8")
-    server.write_text(whole.replace("casefold().split()", "casefold().split()[:0]"), encoding="utf-8")
-    bad = farm.end(farm.begin(BAD))
-    server.write_text(whole, encoding="utf-8")
-    good = farm.begin(GOOD)  # mended meanwhile; what pages is that nobody has judged the night yet
     assert farm.gate(bad, accepted, "--confirm") == 1
     wait_until(lambda: receiver.told("/pages"), "that somebody is woken")
 
-    assert farm.gate(farm.end(good), accepted) == 0
+    assert farm.gate(good, accepted) == 0
     wait_until(lambda: len(receiver.told("/pages")) > 1, "that it is said to be over")
     assert receiver.told("/pages") == [("QualityRegressed", "firing"), ("QualityRegressed", "resolved")]
     (page, *_) = [notice for path, notice in receiver.sent if path == "/pages"]

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from evalfarm.contracts.budget import Budget
 from evalfarm.contracts.verdict import Verdict
-from evalfarm.runstate import Ledger, Money, Shape, Spent, Terms
+from evalfarm.runstate import Ended, Ledger, Money, Shape, Spent, Terms
 
 RUN = "night-1"
 TWO_ARMS = (0, 1)
@@ -27,14 +27,16 @@ def end(
     ledger: Ledger, index: int, usd: float | None, *, attempt: int = 1, verdict: Verdict = "passed", most: int = 3
 ) -> str:
     return ledger.end(
-        index,
-        attempt,
-        verdict=verdict,
-        row=b"{}",
-        final=verdict != "infra_failed",
-        backoff_s=0,
-        max_attempts=most,
-        spent=Spent(index % 2, usd),
+        Ended(
+            index,
+            attempt,
+            verdict=verdict,
+            row=b"{}",
+            final=verdict != "infra_failed",
+            backoff_s=0,
+            max_attempts=most,
+            spent=Spent(index % 2, usd),
+        )
     )
 
 

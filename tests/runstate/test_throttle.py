@@ -5,7 +5,7 @@ import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evalfarm.runstate import Ledger, Limits, ModelLimits, Terms, Throttle, room
+from evalfarm.runstate import Ended, Ledger, Limits, ModelLimits, Terms, Throttle, room
 from evalfarm.runstate.throttle import LONGEST_PAUSE_S, MINUTE_MS, request_pace, token_pace
 
 MODEL = "gpt-x"
@@ -34,13 +34,15 @@ def claims(ledger: Ledger, *indices: int, terms: Terms = CAPPED, lease_s: float 
 
 def end(ledger: Ledger, index: int, attempt: int = 1, verdict: str = "passed") -> str:
     return ledger.end(
-        index,
-        attempt,
-        verdict=verdict,  # type: ignore[arg-type]
-        row=b"{}",
-        final=verdict != "infra_failed",
-        backoff_s=60,
-        max_attempts=3,
+        Ended(
+            index,
+            attempt,
+            verdict=verdict,  # type: ignore[arg-type]
+            row=b"{}",
+            final=verdict != "infra_failed",
+            backoff_s=60,
+            max_attempts=3,
+        )
     )
 
 

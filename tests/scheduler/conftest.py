@@ -10,7 +10,7 @@ from evalfarm.broker import App, make_app
 from evalfarm.contracts.run import Arm, Manifest, Outcome, Plan, Telemetry, Trace, Trial
 from evalfarm.contracts.suite import Case, DirectCall, Expectation, Plugin, Server, Suite, Variant
 from evalfarm.contracts.verdict import Label, Result, Verdict
-from evalfarm.runstate import BACKOFF_S, MAX_ATTEMPTS, Ledger
+from evalfarm.runstate import BACKOFF_S, MAX_ATTEMPTS, Ended, Ledger
 from evalfarm.store import Store
 from scheduler.planner import Measured, manifest_of
 from scheduler.runs import Scheduler
@@ -117,13 +117,15 @@ class Worker:
         for index in indices:
             ended = self.decided(index, verdict, self.claim(index))
             self.ledger.end(
-                index,
-                ended.attempt,
-                verdict=verdict,
-                row=ended.model_dump_json().encode(),
-                final=True,
-                backoff_s=BACKOFF_S,
-                max_attempts=MAX_ATTEMPTS,
+                Ended(
+                    index,
+                    ended.attempt,
+                    verdict=verdict,
+                    row=ended.model_dump_json().encode(),
+                    final=True,
+                    backoff_s=BACKOFF_S,
+                    max_attempts=MAX_ATTEMPTS,
+                )
             )
             self.done.append(ended)
 

@@ -6,11 +6,11 @@ import pytest
 from evalfarm.analysis.summary.aggregate import summarize
 from evalfarm.contracts.budget import Budget
 from evalfarm.contracts.run import NO_MODEL, Arm, Manifest, Plan
-from evalfarm.contracts.verdict import Result, RunSummary
+from evalfarm.contracts.verdict import GraderTally, Result, RunSummary
 from evalfarm.errors import UsageError
 from evalfarm.prices import Price, Prices, PriceTable
 from evalfarm.runstate import Limits, ModelLimits
-from scheduler.estimate import EFFORTS, ArmEstimate, Estimate, budget_of, estimate
+from scheduler.estimate import EFFORTS, JUDGING, ArmEstimate, Estimate, budget_of, estimate
 
 LOOP = Arm(model="gpt-x", harness="loop", variant="plain")
 CODEX = Arm(model="gpt-x", harness="codex", variant="plain")
@@ -138,3 +138,36 @@ def test_a_budget_that_does_not_cover_one_trial_is_refused(plan: Plan) -> None:
 
 def test_what_costs_nothing_needs_no_more_than_something(plan: Plan) -> None:
     assert budget_of(estimated(plan, SIMULATED), 0.01) == Budget(max_cost_usd=0.01, trial_usd=(0.0,))
+
+
+def judged(plan: Plan, *judges: str) -> Plan:
+    """The plan at `loop` and `direct`, with a rubric for one case of three."""
+    case = plan.suite.cases[0].model_copy(update={"rubric": "desk"})
+    suite = plan.suite.model_copy(update={"cases": (case, *plan.suite.cases[1:])})
+    return of(plan.model_copy(update={"suite": suite, "judges": judges}), DIRECT, LOOP)
+
+
+def test_what_judges_may_cost_is_told_apart_and_part_of_a_budget(plan: Plan) -> None:
+    told = estimate(judged(plan, "gpt-x", "sim-judge-sound"), PRICES, Limits(), slots=2)
+    each = (JUDGING.input_tokens + 10 * JUDGING.output_tokens) / 1e6
+    assert (told.judgings, told.judging_usd, told.usd) == (2, each, 6 * LOOP_USD)
+    assert budget_of(told, 5) == Budget(
+        max_cost_usd=5, trial_usd=(0.0, LOOP_USD), judging_usd=each, judged_share=2 / 12
+    )
+    with pytest.raises(UsageError, match="set aside, its judging included"):
+        budget_of(told, LOOP_USD + each / 2)
+
+
+def test_a_budget_over_judges_without_a_price_is_refused(plan: Plan) -> None:
+    with pytest.raises(UsageError, match="none is known for one of the judges"):
+        budget_of(estimate(judged(plan, "new"), PRICES, Limits(), slots=2), 5)
+
+
+def test_judges_that_an_earlier_run_had_cost_what_they_took_there(plan: Plan, earlier: RunSummary) -> None:
+    assert earlier.manifest is not None
+    manifest = earlier.manifest.model_copy(update={"digests": {"judge/gpt-x": "sha256:j"}})
+    labelled = GraderTally(grader="judge", passed=2, failed=1, inconclusive=1)
+    case = earlier.cases[0].model_copy(update={"by_grader": (labelled,)})
+    like = earlier.model_copy(update={"manifest": manifest, "judges_usd": 0.5, "cases": (case,)})
+    assert estimate(judged(plan, "gpt-x"), PRICES, Limits(), slots=2, like=like).judging_usd == 0.125
+    assert estimate(judged(plan, "sim-judge-sound"), PRICES, Limits(), slots=2, like=like).judging_usd == 0

@@ -163,17 +163,20 @@ def test_a_queue_that_was_lost_is_opened_anew(
     judge(Handed(0, 1))
     client.flushall()
     assert not judging.tend(plan)
-    assert JudgingQueue(client, plan.run).progress().left == 3
+    progress = JudgingQueue(client, plan.run).progress()
+    assert (progress.left, progress.spent_usd) == (2, 1.0)  # what is stored is neither asked again nor forgotten
     assert len(Judgings(store.objects).plan(plan.run).items) == 3  # type: ignore[union-attr]
 
 
 def test_when_the_judges_budget_is_spent_the_rest_is_inconclusive_and_says_so(
-    judging: Judging, plan: Plan, store: Store, judge: Callable[..., None]
+    judging: Judging, plan: Plan, store: Store, client: redis.Redis, judge: Callable[..., None]
 ) -> None:
     judging.tend(plan)
-    judge(Handed(0, 1), cost_usd=10.0)
+    judge(Handed(0, 1), cost_usd=9.0)
     assert not judging.tend(plan)  # what is at work may end
     judge(Handed(1, 1))
+    assert not judging.tend(plan)
+    assert not JudgingQueue(client, plan.run).claim(Handed(2, 1), HOLD_S)  # as the dearest, it might cost 9
     assert judging.tend(plan)
     judged = list(itertools.chain.from_iterable(result.labels[1:] for result in store.judged(plan.run) or ()))
     assert [label.value for label in judged] == ["PASS", "PASS", "INCONCLUSIVE"]
@@ -185,10 +188,13 @@ def test_an_answer_whose_judging_was_lost_each_time_is_inconclusive(
 ) -> None:
     queue = JudgingQueue(client, plan.run)
     judging.tend(plan.model_copy(update={"suite": plan.suite.model_copy(update={"judging": JudgeOptions()})}))
-    for item in range(3):
-        for attempt in (1, 2, 3):
-            queue.end(Handed(item, attempt), cost_usd=None, again=False)
-    assert judging.tend(plan)
+    for _ in range(4):
+        handed = [Handed(item, attempt) for item in range(3) for attempt in (1, 2, 3)]
+        assert [queue.claim(one, 0.0) for one in handed].count(True) in (3, 0)
+        done = judging.tend(
+            plan.model_copy(update={"suite": plan.suite.model_copy(update={"judging": JudgeOptions()})})
+        )
+    assert done
     assert {label.reasons for result in store.judged(plan.run) or () for label in result.labels[1:]} == {
         ("its judging was lost each time that it was begun",)
     }
@@ -207,15 +213,19 @@ def test_the_summary_says_what_the_judges_did(plan: Plan, store: Store) -> None:
     summary = RunSummary.model_construct(notes=("earlier",))
     assert with_judging(summary, plan, store) is summary
     tally = JudgingTally(
-        run=plan.run, labels={"PASS": 2, "FAIL": 1, "INCONCLUSIVE": 0}, attempts=4, cost_usd=0.5, disagreements=1
+        run=plan.run,
+        labels={"PASS": 2, "FAIL": 1, "INCONCLUSIVE": 0},
+        attempts=4,
+        cost_usd=0.5,
+        disagreements=1,
+        not_asked=2,
     )
     Judgings(store.objects).put_tally(tally)
-    assert with_judging(summary, plan, store).notes == (
+    found = with_judging(summary, plan, store)
+    assert found.judges_usd == 0.5
+    assert found.notes == (
         "earlier",
         "Judged by j: 2 PASS, 1 FAIL, 0 INCONCLUSIVE (4 judgings, $0.50, which is in no other figure).",
+        "NOT JUDGED: 2 answers, which are inconclusive; each says why.",
         "Rules and judge disagree on 1 answer; settle them with: evalfarm adjudicate shop-1",
     )
-
-
-def test_a_held_answer_outlives_the_judge_s_time() -> None:
-    assert HOLD_S > 720  # a worker that judges is killed after so many seconds

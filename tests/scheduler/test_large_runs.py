@@ -10,7 +10,7 @@ import redis
 from evalfarm.broker import App, queue_depth
 from evalfarm.contracts.run import Arm, Plan
 from evalfarm.contracts.verdict import Label, Result
-from evalfarm.runstate import Ledger, beat
+from evalfarm.runstate import Ended, Ledger, beat
 from evalfarm.store import Store
 from scheduler.archiver import SEGMENT_EVENTS
 from scheduler.feeder import feed
@@ -71,7 +71,7 @@ def test_a_million_trials_with_five_thousand_in_flight_take_twenty_megabytes_wit
     ledger = opened(scheduler, large)
     for index in ledger.take(SEGMENT_EVENTS - 1, 60.0):  # as much as ever waits to be archived
         ledger.claim(index, f"{index:012d}", 60.0)
-        ledger.end(index, 1, verdict="failed", row=row(large, index), final=True, backoff_s=0.0, max_attempts=3)
+        ledger.end(Ended(index, 1, verdict="failed", row=row(large, index), final=True, backoff_s=0.0, max_attempts=3))
     for index in ledger.take(SLOTS, 60.0):
         ledger.claim(index, f"{index:012d}", 60.0)
     beat(client, "all of them", SLOTS, 60.0)

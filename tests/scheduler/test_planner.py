@@ -219,7 +219,8 @@ def manifest(plan: Plan, **changes: Any) -> Manifest:
 def test_a_manifest_says_what_exactly_is_run(plan: Plan) -> None:
     written = manifest(plan)
     digests = written.digests
-    assert set(digests) == {"plan", "cases", "prompts", "files", "plugin", "variants", "loop", "grader"}
+    stated = {"plan", "cases", "prompts", "files", "plugin", "variants", "loop", "grader"}
+    assert set(digests) == stated | {"plugin/plain"}
     assert written == Manifest(
         run="shop-1",
         label="night",
@@ -227,6 +228,8 @@ def test_a_manifest_says_what_exactly_is_run(plan: Plan) -> None:
         evalfarm=__version__,
         suite="shop",
         suite_version="1",
+        plugin="Shop",
+        plugin_version=plan.suite.plugin.version,
         simulated=True,
         synthetic=False,
         isolation="cell",
@@ -260,15 +263,18 @@ CHANGES: dict[str, tuple[Callable[[Plan], Plan], set[str]]] = {
         lambda plan: plan.model_copy(update={"arms": (Arm(model="m", harness="loop", variant="plain"),)}),
         set(),
     ),
-    "a suite's file": (lambda plan: plan.model_copy(update={"files": {"server.py": "sha256:11"}}), {"files"}),
+    "a suite's file": (
+        lambda plan: plan.model_copy(update={"files": {"server.py": "sha256:11"}}),
+        {"files", "plugin/plain"},
+    ),
     "a question": (lambda plan: with_first_case(plan, turns=("Give it back.",)), {"cases", "prompts"}),
     "an expectation": (lambda plan: with_first_case(plan, expect=Expectation(tools=("refund",))), {"cases"}),
     "a tag": (lambda plan: with_first_case(plan, tags={"kind": "money"}), {"cases"}),
     "the plugin": (lambda plan: changed_suite(plan, plugin=Plugin(name="Shop", version="2")), {"plugin"}),
-    "the server": (lambda plan: changed_suite(plan, server=Server(python="other.py")), {"variants"}),
+    "the server": (lambda plan: changed_suite(plan, server=Server(python="other.py")), {"variants", "plugin/plain"}),
     "a variant's environment": (
         lambda plan: changed_suite(plan, variants={"plain": Variant(env={"HINTS": "2"}), "guided": Variant()}),
-        {"variants"},
+        {"variants", "plugin/plain"},
     ),
     "the loop's prompt": (lambda plan: changed_suite(plan, loop=LoopOptions(system_prompt="Be brief.")), {"loop"}),
     "the suite's version": (lambda plan: changed_suite(plan, version="2"), set()),
@@ -281,6 +287,20 @@ def test_a_digest_changes_exactly_when_what_it_digests_does(plan: Plan, change: 
     make, moved = CHANGES[change]
     before, after = manifest(plan).digests, manifest(make(plan)).digests
     assert {name for name in before if before[name] != after[name]} == {"plan"} | moved
+
+
+def test_each_variant_that_is_run_has_its_plugin_and_each_skills_folder_by_digest(plan: Plan) -> None:
+    arms = tuple(Arm(model="m", harness="loop", variant=variant) for variant in ("plain", "guided"))
+    files = {"plugin/skills/orders/SKILL.md": "sha256:o", "plugin/skills/refunds/SKILL.md": "sha256:r"}
+    shipped = changed_suite(plan, plugin=Plugin(name="Shop", path="plugin"))
+    both = shipped.model_copy(update={"arms": arms, "files": files})
+    reworded = both.model_copy(update={"files": {**files, "plugin/skills/orders/SKILL.md": "sha256:new"}})
+    before, after = manifest(both).digests, manifest(reworded).digests
+    of_versions = {name for name in before if name.startswith(("plugin/", "skill/"))}
+    orders = {f"skill/{variant}/orders" for variant in ("plain", "guided")}
+    plugins = {f"plugin/{variant}" for variant in ("plain", "guided")}
+    assert of_versions == orders | plugins | {f"skill/{variant}/refunds" for variant in ("plain", "guided")}
+    assert {name for name in before if before[name] != after[name]} == {"plan", "files"} | orders | plugins
 
 
 def test_a_case_that_was_not_chosen_moves_no_digest_of_the_cases(plan: Plan) -> None:

@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 import redis
 
+from evalfarm.runstate import Ended
 from scheduler.reaper import reap
 
 
@@ -38,7 +39,7 @@ def test_a_worker_that_comes_back_finds_its_attempt_counted(opened: Any, look: A
     (index,) = opened.hand_out(1)
     opened.worker.store(index, opened.worker.claim(index, lease_s=0.0))
     look()
-    ending = opened.ledger.end(index, 1, verdict="passed", row=b"{}", final=True, backoff_s=0.0, max_attempts=3)
+    ending = opened.ledger.end(Ended(index, 1, verdict="passed", row=b"{}", final=True, backoff_s=0.0, max_attempts=3))
     assert (ending, opened.ledger.progress().passed) == ("counted", 1)
 
 

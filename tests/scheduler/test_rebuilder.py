@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evalfarm.contracts.run import Outcome
-from evalfarm.runstate import Ledger, standing_of
+from evalfarm.runstate import Ended, Ledger, standing_of
 from evalfarm.store import Store
 from scheduler.archiver import archive
 from scheduler.rebuilder import Rebuilt, rebuild, shape_of
@@ -90,7 +90,7 @@ def test_what_was_at_work_when_redis_was_lost_takes_its_lease_up_again_and_count
     assert opened.hand_out(2) == [1, 2]
     assert opened.ledger.claim(index, "another", 60.0).status == "held"
     end = {"verdict": "passed", "row": b"{}", "final": True, "backoff_s": 0.0, "max_attempts": 3}
-    assert opened.ledger.end(index, attempt, **end) == "counted"
+    assert opened.ledger.end(Ended(index, attempt, **end)) == "counted"
     progress = opened.ledger.progress()
     assert (progress.attempts, progress.lost, progress.passed) == (1, 0, 1)
 
@@ -103,9 +103,9 @@ def test_an_attempt_ends_as_unknown_while_redis_knows_nothing_and_goes_on_renewi
     client.flushall()
     end = {"verdict": "passed", "row": b"{}", "final": True, "backoff_s": 0.0, "max_attempts": 3}
     assert opened.ledger.renew(index, attempt, f"token-{index}", 60.0)
-    assert opened.ledger.end(index, attempt, **end) == "unknown"
+    assert opened.ledger.end(Ended(index, attempt, **end)) == "unknown"
     opened.scheduler.rebuild("shop-1")
-    assert opened.ledger.end(index, attempt, **end) == "counted"
+    assert opened.ledger.end(Ended(index, attempt, **end)) == "counted"
 
 
 ENDINGS = st.sampled_from(("nothing", "finished", "infra_failed", "archived"))

@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 
 from evalfarm.contracts.run import Manifest
 from evalfarm.contracts.schedule import Night, NightEnd
-from scheduler.retention import DAY_S, Kept, baseline_runs, older, sorted_out
+from scheduler.retention import DAY_S, Kept, baseline_runs, held_against, older, sorted_out
 from tests.made_runs import LOOP, made_manifest
 
 NOW_S = 1_000 * DAY_S
@@ -68,15 +68,28 @@ def test_a_schedule_without_an_accepted_night_keeps_all_of_them() -> None:
 
 
 def test_a_baseline_what_was_named_and_what_has_not_ended_stay() -> None:
-    going, staying = sorted_out(RUNS, {"older"}, {"nightly"}, {"young"})
+    going, staying = sorted_out(RUNS, {"older": "it is a baseline"}, {"nightly"}, {"young"})
     assert going == []
     assert staying == [
         Kept("young", "it has not ended"),
         Kept("old", "it was named to be kept"),
-        Kept("older", "a schedule's next night may be held against it"),
+        Kept("older", "it is a baseline"),
         Kept("oldest", "it was named to be kept"),
     ]
-    assert sorted_out(RUNS, set(), {"old"}, set())[0] == ["young", "older", "oldest"]
+    assert sorted_out(RUNS, {}, {"old"}, set())[0] == ["young", "older", "oldest"]
+
+
+def test_what_a_run_that_stays_was_held_against_stays_and_so_does_the_last_baseline_of_a_suite() -> None:
+    verdicts = {"young": ("older",), "older": ("oldest",)}
+    assert held_against(RUNS, verdicts, {"older", "oldest"}) == {"older"}
+    assert held_against(RUNS, verdicts, {"oldest"}) == {"older", "oldest"}
+    assert held_against(RUNS, verdicts, set(names(list(RUNS)))) == {"older"}
+    other = made_manifest("elsewhere", [LOOP], created_at=0.0, suite="another")
+    assert held_against((*RUNS, other), verdicts | {"elsewhere": ("old",)}, {"elsewhere", "oldest", "older"}) == {
+        "older",
+        "old",
+    }
+    assert held_against(RUNS, {}, ()) == frozenset()
 
 
 few = st.sets(st.sampled_from(names(list(RUNS))))
@@ -86,6 +99,6 @@ few = st.sets(st.sampled_from(names(list(RUNS))))
 def test_every_run_goes_or_stays_and_none_that_is_protected_goes(
     baselines: set[str], kept: set[str], unfinished: set[str]
 ) -> None:
-    going, staying = sorted_out(RUNS, baselines, kept, unfinished)
+    going, staying = sorted_out(RUNS, dict.fromkeys(baselines, "it is a baseline"), kept, unfinished)
     assert sorted([*going, *(one.run for one in staying)]) == sorted(names(list(RUNS)))
     assert not set(going) & (baselines | kept | unfinished)

@@ -9,7 +9,7 @@ from evalfarm.broker import App, queue_depth
 from evalfarm.contracts.base import digest_bytes
 from evalfarm.contracts.run import Manifest
 from evalfarm.errors import BrokerUnavailable, InfrastructureError, UnknownName, UsageError
-from evalfarm.runstate import Progress, beat, open_runs
+from evalfarm.runstate import Ended, Progress, beat, open_runs
 from evalfarm.store import Store
 from scheduler.runs import Scheduler
 
@@ -72,7 +72,7 @@ def test_a_cancelled_run_is_sealed_when_nothing_is_at_work(opened: Any) -> None:
     attempt = opened.worker.claim(held)
     opened.ledger.cancel()
     assert opened.scheduler.look_at("shop-1") is None
-    opened.ledger.end(held, attempt, verdict="infra_failed", row=b"", final=False, backoff_s=0.0, max_attempts=3)
+    opened.ledger.end(Ended(held, attempt, verdict="infra_failed", row=b"", final=False, backoff_s=0.0, max_attempts=3))
     summary = opened.scheduler.look_at("shop-1")
     assert summary is not None
     assert (summary.finished, summary.not_run) == (False, 12)

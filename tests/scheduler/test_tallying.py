@@ -2,7 +2,7 @@ from typing import Any
 
 from evalfarm.contracts.tally import ArmTally, AttemptCounts, RunTally, TokenCounts
 from evalfarm.outcomes import Outcomes
-from evalfarm.runstate import BACKOFF_S, MAX_ATTEMPTS
+from evalfarm.runstate import BACKOFF_S, MAX_ATTEMPTS, Ended
 from evalfarm.runstate.budget import Spent
 from scheduler.sealer import seal
 
@@ -12,14 +12,16 @@ def end(opened: Any, index: int, verdict: str, *, arm: int, kind: str | None = N
     result = opened.worker.decided(index, verdict, opened.worker.claim(index))
     result = result.model_copy(update={"failure_kind": kind, **figures})
     ending: str = opened.ledger.end(
-        index,
-        result.attempt,
-        verdict=verdict,
-        row=result.model_dump_json().encode(),
-        final=verdict != "infra_failed",
-        backoff_s=BACKOFF_S,
-        max_attempts=MAX_ATTEMPTS,
-        spent=Spent(arm, figures.get("cost_usd")),
+        Ended(
+            index,
+            result.attempt,
+            verdict=verdict,
+            row=result.model_dump_json().encode(),
+            final=verdict != "infra_failed",
+            backoff_s=BACKOFF_S,
+            max_attempts=MAX_ATTEMPTS,
+            spent=Spent(arm, figures.get("cost_usd")),
+        )
     )
     return ending
 

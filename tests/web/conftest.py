@@ -198,6 +198,7 @@ _PLAIN: dict[str, Any] = {
     **dict.fromkeys(("plugin_digest", "skill", "skill_digest", "verdict"), None),
     **dict.fromkeys(("input_tokens", "output_tokens", "cached_read_tokens", "cached_write_tokens"), 0),
     **dict.fromkeys(("cost_usd", "duration_s", "request_p50_s", "request_p95_s", "started_at"), 1.0),
+    "harness": "codex",
     "outcome": "finished",
     "tools_unavailable": False,
     "guards": {},

@@ -2,7 +2,9 @@
 
 import json
 import re
+from datetime import date
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
@@ -13,6 +15,10 @@ from evalfarm.contracts.bundle import Bundle
 from evalfarm.contracts.run import ShellCommand, ToolCall, Turn
 from evalfarm.reports import numbers
 from evalfarm.reports.conversations.changes import written
+from evalfarm.web.access import Allowed
+from evalfarm.web.asking import Ask
+from evalfarm.web.conversation_list import other_pages, read, read_narrowed
+from evalfarm.web.rows import open_rows
 from evalfarm.web.version_page import WORDS
 
 HOSTILE = "\x1b]0;x\x07</pre><script>alert(1)</script>\"'><img src=x onerror=alert(1)>\u202e{{ 7*7 }}"
@@ -146,7 +152,7 @@ def test_every_link_of_every_page_leads_somewhere(console: Any) -> None:
     waiting, seen = ["/", "/versions"], set[str]()
     while waiting:
         path = waiting.pop().partition("#")[0]
-        alike = re.sub(r"^(/conversations/[^/]+)/[1-9]\d*", r"\1/0", path)
+        alike = re.sub(r"case=c[1-9]", "case=c0", re.sub(r"^(/conversations/[^/]+)/[1-9]\d*", r"\1/0", path))
         if not path or alike in seen:
             continue
         seen.add(alike)
@@ -156,6 +162,71 @@ def test_every_link_of_every_page_leads_somewhere(console: Any) -> None:
         if answer.headers["content-type"].startswith("text/html") and not path.endswith("/report"):
             waiting += page(console, path).links
     assert len(seen) > 25
+
+
+def test_conversations_are_listed_newest_first_as_the_export_has_them(console: Any) -> None:
+    found = page(console, "/conversations?run=shop-2")
+    exported = rows_of(console, "conversations", "run=shop-2")
+    exported.sort(key=lambda row: (-row["started_at"], row["conversation"]))
+    assert [row[0] for row in found.tables[0][1:]] == [f"{row['case']} {row['conversation']}" for row in exported]
+    assert [row[6] for row in found.tables[0][1:]] == [numbers.cost(row["cost_usd"]) for row in exported]
+    assert f"{len(exported)} conversations." in found.text
+    links = [link for link in found.links if link.startswith("/conversations/")]
+    assert links == [f"/conversations/{row['conversation']}" for row in exported]
+
+
+@pytest.mark.parametrize(
+    ("query", "kept"),
+    [
+        ("run=shop-2&failed=1", {"run": "shop-2", "verdict": "failed"}),
+        ("run=shop-2&failed=0&case=c3", {"run": "shop-2", "case": "c3"}),
+        ("label=good&case=c3&model=m&harness=loop&variant=next", {"label": "good", "case": "c3", "variant": "next"}),
+        ("suite=&run=shop-1&label=&version=&case=c0&days=&failed=", {"run": "shop-1", "case": "c0"}),
+        ("run=shop-3", {"run": "shop-3"}),
+        ("case=' OR true --", {"case": "' OR true --"}),
+    ],
+)
+def test_filters_of_the_list_hold_together(console: Any, query: str, kept: dict[str, str]) -> None:
+    found = page(console, f"/conversations?{query}")
+    fits = [row for row in rows_of(console, "conversations") if kept.items() <= row.items()]
+    assert {link for link in found.links if link.startswith("/conversations/")} == {
+        f"/conversations/{row['conversation']}" for row in fits
+    }
+    assert len(fits) in (0, 1, 2)
+    assert f"{len(fits)} conversation" in found.text
+
+
+@pytest.mark.parametrize("query", ["page=0", "page=x", "page=101", "page=1&page=2", "colour=red", "case=a&case=b"])
+def test_what_cannot_be_listed_is_refused(console: Any, query: str) -> None:
+    assert page(console, f"/conversations?{query}", 400).text.startswith("400")
+
+
+def test_a_long_list_is_shown_a_hundred_at_a_time(row: Any, hold: Any, tmp_path: Path) -> None:
+    seen = hold([row(conversation=f"r/{number}/1", started_at=float(number)) for number in range(250)])
+    pages = []
+    with open_rows(seen, Ask(), Allowed(), today=date(2026, 11, 30), folder=tmp_path) as rows:
+        for number in (1, 2, 3):
+            narrowed = read_narrowed([("page", str(number))])
+            listed = read(rows, narrowed)
+            assert listed.matched == 250
+            pages.append(([one["conversation"] for one in listed.rows], other_pages(Ask(), narrowed, listed.matched)))
+    assert [name for names, _ in pages for name in names] == [f"r/{number}/1" for number in reversed(range(250))]
+    assert [steps for _, steps in pages] == [
+        (("Older", "/conversations?page=2"),),
+        (("Newer", "/conversations?page=1"), ("Older", "/conversations?page=3")),
+        (("Newer", "/conversations?page=2"),),
+    ]
+
+
+def test_from_a_run_s_arm_and_case_a_link_leads_to_their_conversations(console: Any) -> None:
+    links = page(console, "/runs/shop-2").links
+    arm = "/conversations?run=shop-2&model=m&harness=loop&variant="
+    assert [link for link in links if link.startswith(arm)] == [f"{arm}next", f"{arm}plain"]
+    (failed,) = (row for row in rows_of(console, "conversations", "run=shop-2") if row["verdict"] == "failed")
+    of_case = f"/conversations?run=shop-2&case={failed['case']}&model=m&harness=loop&variant={failed['variant']}"
+    assert of_case in links
+    shown = [link for link in page(console, of_case).links if link.startswith("/conversations/")]
+    assert shown == [f"/conversations/{failed['conversation']}"]
 
 
 def test_the_versions_page_says_what_the_export_says(console: Any) -> None:
@@ -221,7 +292,8 @@ def test_nothing_in_a_trace_is_more_than_text_on_a_page(farm: Any) -> None:
     }
     farm.add_run("shop-1", cases=1, some={0: hostile})
     client = farm.serve(open_here=True)
-    for path in ("/", "/runs/shop-1", "/versions", "/versions/Shop", "/conversations/shop-1/0/1"):
+    pages = ("/", "/runs/shop-1", "/versions", "/versions/Shop", "/conversations", "/conversations/shop-1/0/1")
+    for path in pages:
         answer = client.get(path)
         assert len(answer.text) < 200_000
         assert ("<script" in answer.text, "<img" in answer.text, "49" in answer.text.partition("{{")[2][:4]) == (

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 ROWS = 1_000_000
-MOST_MB = 150
-"""Of an export, beside what a server has loaded and holds anyway, which is some 140."""
+MOST_MB = {"csv": 200, "jsonl": 230, "parquet": 230}
+"""Of the whole process, with all that a server has loaded in it, which is some 110."""
+MOST_CPU_S = 1.0
+"""Of the versions page, both threads together: on two idle cores it is there before that, whatever else is at work."""
 
 #: Rows of twenty versions over as many days, in a file as `evalfarm metrics` writes it.
 MAKE = """
@@ -51,7 +53,7 @@ with Rows() as rows:
 SEEN = """
 import datetime, resource, sys, time
 from pathlib import Path
-from evalfarm.web import app  # noqa: F401 - all that a server has loaded counts
+from evalfarm.cli import web  # noqa: F401 - all that a server has loaded counts
 from evalfarm.web import exporting, versions
 from evalfarm.web.access import Allowed
 from evalfarm.web.asking import Ask
@@ -65,20 +67,19 @@ opened = lambda ask: open_rows(seen, ask, Allowed(), today=datetime.date(2026, 1
 """
 
 EXPORT = """
-idle_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 with opened(Ask()) as rows:
     exporting.write(rows, "conversations", sys.argv[2], folder / "export")
 lines = sum(piece.count(b"\\n") for piece in exporting.pieces(folder / "export"))
-print(lines, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024 - idle_mb)
+print(lines, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 """
 
 COMPARE = """
 took = []
 for _ in range(5):
-    begin = time.perf_counter()
+    begin = time.process_time()
     with opened(Ask(plugin=("Shop",), source="all")) as rows:
         found = versions.compared(rows, "Shop", "", "")
-    took.append(time.perf_counter() - begin)
+    took.append(time.process_time() - begin)
 print(len(found.versions), found.now.all.conversations, min(took))
 """
 
@@ -104,11 +105,11 @@ def run(program: str, *words: str) -> list[str]:
 def test_a_million_rows_are_exported_in_little_memory(million: Path, form: str, lines: int | None) -> None:
     found, mb = map(int, run(SEEN + EXPORT, str(million), form))
     assert lines in (None, found)
-    assert mb < MOST_MB
+    assert mb < MOST_MB[form]
 
 
 @pytest.mark.slow
 def test_the_versions_of_a_million_rows_are_compared_within_a_second(million: Path) -> None:
-    versions, conversations, best_s = run(SEEN + COMPARE, str(million))
+    versions, conversations, best_cpu_s = run(SEEN + COMPARE, str(million))
     assert (versions, conversations) == ("20", "50000")
-    assert float(best_s) < 1.0
+    assert float(best_cpu_s) < MOST_CPU_S

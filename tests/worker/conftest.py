@@ -5,7 +5,7 @@ import gc
 import json
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from evalfarm.contracts.run import NO_MODEL, Arm, Plan, Trial
 from evalfarm.contracts.suite import Server, Suite
 from evalfarm.settings import load_settings
 from evalfarm.store import Store
+from worker.gateways.line import Lines
 from worker.gateways.model_gateway import ModelGateway
 from worker.gateways.serving import loopback, serving
 from worker.gateways.tool_gateway import ToolGateway
@@ -146,10 +147,10 @@ def providing() -> Providing:
         *script: Said, key: str = "", simulated: bool = False
     ) -> AsyncIterator[tuple[Upstream, Provider]]:
         provider, listener = Provider(*script), loopback()
-        base = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+        base = httpx2.URL(f"http://127.0.0.1:{listener.getsockname()[1]}/v1")
         headers = {"authorization": f"Bearer {key}"} if key else {}
-        async with serving(provider, listener), httpx2.AsyncClient(base_url=base, trust_env=False) as client:
-            yield Upstream(client, headers, simulated), provider
+        async with serving(provider, listener), aclosing(Lines(base, 5.0, 5.0)) as lines:
+            yield Upstream(lines, headers, simulated), provider
 
     return provide
 

@@ -80,7 +80,7 @@ def with_provider(open_station: Any, planned: Any, suite: Any, shop_at: Any, pro
 
     async def run(*script: Any, **more: Any) -> tuple[Trace, list[Any]]:
         async with providing(*script) as (upstream, provider), shop_at() as url:
-            base = str(upstream.client.base_url).rstrip("/")
+            base = str(upstream.carrier.base)
             async with open_station(OPENAI_API_KEY=KEY, OPENAI_BASE_URL=base) as station:
                 prepared, trial = planned(suite(server={"url": url}, **more), model="gpt-x")
                 return await observe(station, prepared, trial, 1), provider.asked

@@ -1,7 +1,7 @@
 import asyncio
+import json
 import os
 from collections.abc import Callable
-from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +72,9 @@ async def test_a_conversation_is_one_thread_with_its_calls_under_their_turns(tol
     assert [method for method in methods(trace) if method.lower().endswith("delta")] == []
     assert trace.versions == {"codex": "0.163.0"}
     assert (trace.simulated, trace.cost_usd, len(trace.requests)) == (True, 0.0, 4)
+    assert [(request.side, request.cached_write_tokens) for request in trace.requests] == [(False, 0)] * 4
+    threads = [event["params"]["threadId"] for event in trace.events if event["method"] == "turn/started"]
+    assert threads == [trace.session] * 2
 
 
 def said_by_the_user(event: Any) -> list[str]:
@@ -165,7 +168,7 @@ async def test_a_plugin_whose_server_is_down_is_refused_before_any_question(
 ) -> None:
     async with open_station() as station, open_shop() as server:
         prepared, _ = planned(suite(), "codex")
-        upstream = await station.upstream(prepared, "sim-careful", AsyncExitStack())
+        upstream = await station.upstream(prepared, "sim-careful")
         at_work: OpenAttempt = attempt(server, upstream, harness="codex", model="sim-careful")
         assert at_work.model is not None
         room = tmp_path / "room"
@@ -177,6 +180,47 @@ async def test_a_plugin_whose_server_is_down_is_refused_before_any_question(
     assert caught.value.message.startswith("Codex refused to start a thread: ")
     assert "Shop" in caught.value.message
     assert (caught.value.hint, at_work.notes.turns) == ("the plugin's MCP server must be up", [])
+
+
+@pytest.fixture
+def streamed(said: Any, response: Any) -> Callable[[dict[str, Any], int], Any]:
+    """One output item as a provider streams it, by what went in before it."""
+
+    def make(output: dict[str, Any], input_tokens: int) -> Any:
+        used = {**response()["usage"], "input_tokens": input_tokens, "total_tokens": input_tokens + 20}
+        events = [
+            {"type": "response.created", "response": response()},
+            {"type": "response.output_item.done", "output_index": 0, "item": output},
+            {"type": "response.completed", "response": response(output, usage=used)},
+        ]
+        body = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
+        return said(body=body.encode(), headers={"content-type": "text/event-stream"})
+
+    return make
+
+
+async def test_a_thread_that_codex_has_summed_up_is_a_side_call_and_the_turn_goes_on(
+    open_station: Any, planned: Any, suite: Any, open_shop: Any, attempt: Any, streamed: Any, providing: Any
+) -> None:
+    listing = {"type": "function_call", "name": "exec_command", "call_id": "c", "arguments": '{"cmd": "ls"}'}
+    summary = {"type": "compaction", "encrypted_content": "what was said"}
+    answer = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "A vase."}]}
+    script = [streamed(listing, 9000), streamed(summary, 50), streamed(answer, 50)]
+    async with open_station() as station, open_shop() as server, providing(*script) as (upstream, provider):
+        prepared, _ = planned(suite(), "codex")
+        at_work: OpenAttempt = attempt(server, upstream, harness="codex", model="gpt-5.2")
+        assert at_work.model is not None
+        room = station.rooms / "summing-up"
+        room.mkdir(parents=True)
+        lay_out(room, station.template(prepared, "plain"))
+        config = room / "home" / "config.toml"
+        config.write_text(f"model_auto_compact_token_limit = 1000\n{config.read_text(encoding='utf-8')}")
+        apps = (at_work.model.app(), at_work.tools.app())
+        async with open_cell(station.codex, "cell", room, apps, rewrite=adapt) as cell:
+            ending = await codex.drive(at_work, cell)
+    assert (ending.outcome, at_work.notes.turns[0].answer) == ("finished", "A vase.")
+    assert [request.side for request in at_work.model.requests] == [False, True, False]
+    assert provider.asked[1].json["input"][-1] == {"type": "compaction_trigger"}
 
 
 async def test_a_codex_that_ends_at_once_did_not_start(open_shop: Any, attempt: Any) -> None:

@@ -14,7 +14,7 @@ from evalfarm.contracts.run import Plan, Trace
 from evalfarm.contracts.verdict import Result
 from evalfarm.embedded import embedded_redis
 from evalfarm.errors import StoreUnavailable
-from evalfarm.runstate import Client, Ledger, connect
+from evalfarm.runstate import Client, Ledger, connect, ended_of
 from evalfarm.store import Store
 from graders.grade import result_of
 from scheduler.planner import Measured, manifest_of
@@ -198,8 +198,8 @@ async def test_a_trace_that_the_store_refuses_is_no_matter_of_the_other_trials(
 
 async def test_a_worker_that_is_told_to_stop_begins_no_trial_more_and_gives_the_rest_back(at_work: Any) -> None:
     async with at_work(repeats=3, take=3) as work:
-        stopping = iter((False, True, True))
-        await dataclasses.replace(work.shift, stopping=lambda: next(stopping)).run("r1", (0, 1, 2))
+        asked = iter((False,))
+        await dataclasses.replace(work.shift, stopping=lambda: next(asked, True)).run("r1", (0, 1, 2))
         assert work.counts() == {"passed": 1, "waiting": 2, "attempts": 1}
         assert work.ledger.take(3, 60) == [1, 2]
 
@@ -265,7 +265,7 @@ async def test_an_attempt_that_cannot_be_committed_is_left_to_be_adopted(
         assert trace is None
         redis.delete("f:{r1}:meta")
         result = Result(trial=work.plan.trial(0), attempt=1, outcome="finished", verdict="passed")
-        await commit(work.ledger, work.plan, result, lease_s=0.1)
+        await commit(work.ledger, ended_of(work.plan, result), lease_s=0.1)
     (entry,) = caplog.records
     assert entry.message == (
         "trial 0 attempt 1 is stored and not committed; it is left to be adopted: Redis knows nothing of run 'r1'"

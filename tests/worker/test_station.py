@@ -22,7 +22,8 @@ from evalfarm.errors import (
 from scheduler.planner import Measured, manifest_of
 from worker.gateways.tool_gateway import result_value
 from worker.plugin_server import PluginServer
-from worker.station import Station, plugin_source, sweep
+from worker.rooms import sweep
+from worker.station import Station, plugin_source
 
 pytestmark = pytest.mark.anyio
 
@@ -159,31 +160,57 @@ async def test_there_is_one_way_to_the_simulated_models_of_a_suite_and_one_to_th
     async with open_station(OPENAI_API_KEY="sk-x", OPENAI_BASE_URL="http://127.0.0.1:9/v1") as station:
         prepared, _ = planned(suite())
         models = ("sim-careful", "sim-flaky", "gpt-x", "gpt-y")
-        async with AsyncExitStack() as attempts:
-            ways = [await station.upstream(prepared, model, attempts) for model in models]
+        ways = [await station.upstream(prepared, model) for model in models]
         assert [way.simulated for way in ways] == [True, True, False, False]
-        assert [str(way.client.base_url) for way in ways[2:]] == ["http://127.0.0.1:9/v1/"] * 2
-        assert ways[0].client.base_url == ways[1].client.base_url
+        assert [str(way.carrier.base) for way in ways[2:]] == ["http://127.0.0.1:9/v1"] * 2
+        assert (ways[0].carrier is ways[1].carrier, ways[2].carrier is ways[3].carrier) == (True, True)
         assert dict(ways[2].headers) == {"authorization": "Bearer sk-x"}
         assert [way.gate.model for way in ways] == list(models)
-    assert {way.client.is_closed for way in ways} == {True}
 
 
-async def test_attempts_side_by_side_have_a_client_each_and_later_ones_take_it_over(
-    open_station: Any, planned: Any, suite: Any
+@pytest.mark.parametrize(
+    ("proxies", "target"),
+    [
+        ({}, "/v1/responses"),
+        ({"HTTP_PROXY": "the provider"}, "http://127.0.0.1:{port}/v1/responses"),
+        ({"ALL_PROXY": "the provider", "NO_PROXY": "127.0.0.1"}, "/v1/responses"),
+    ],
+    ids=["none", "one", "not-for-this-provider"],
+)
+async def test_requests_take_the_proxy_that_the_environment_names(
+    open_station: Any,
+    planned: Any,
+    suite: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    proxies: dict[str, str],
+    target: str,
 ) -> None:
-    async with open_station(OPENAI_API_KEY="sk-x", OPENAI_BASE_URL="http://127.0.0.1:9/v1") as station:
-        prepared, _ = planned(suite())
-        async with AsyncExitStack() as first, AsyncExitStack() as second:
-            clients = [(await station.upstream(prepared, "gpt-x", stack)).client for stack in (first, second)]
-            assert clients[0] is not clients[1]
-        async with AsyncExitStack() as third:
-            assert (await station.upstream(prepared, "gpt-x", third)).client in clients
+    lines: list[str] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        lines.append(head.splitlines()[0])
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
+            monkeypatch.delenv(name, raising=False)
+            monkeypatch.delenv(name.lower(), raising=False)
+        for name, value in proxies.items():
+            monkeypatch.setenv(name, value.replace("the provider", f"http://127.0.0.1:{port}"))
+        async with open_station(OPENAI_API_KEY="sk-x", OPENAI_BASE_URL=f"http://127.0.0.1:{port}/v1") as station:
+            way = await station.upstream(planned(suite())[0], "gpt-x")
+            told = await way.carrier.post("/responses", {}, b"{}")
+            assert (told.status_code, await told.aread()) == (200, b"{}")
+    assert lines == [f"POST {target.format(port=port)} HTTP/1.1"]
 
 
 async def error_of(station: Station, prepared: Any, model: str) -> EvalFarmError:
     with pytest.raises(EvalFarmError) as caught:
-        await station.upstream(prepared, model, AsyncExitStack())
+        await station.upstream(prepared, model)
     return caught.value
 
 

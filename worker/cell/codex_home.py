@@ -18,12 +18,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from evalfarm.contracts.base import digest, digest_bytes
+from evalfarm.contracts.base import digest
 from evalfarm.contracts.run import Isolation
 from evalfarm.contracts.suite import Plugin
 from evalfarm.errors import HarnessUnavailable
 from worker.cell.cell import CODEX_HOME_INSIDE, MODEL_URL_INSIDE, TOOLS_URL_INSIDE, codex_inside, environment, sealed
-from worker.cell.codex_plugin import MARKETPLACE, PluginFile, as_json, plugin_files
+from worker.cell.codex_plugin import MARKETPLACE, PluginFile, catalog, contents, plugin_files
 from worker.cell.codex_runtime import Codex
 
 #: Seconds that one step of building a home may take; each takes well under one.
@@ -59,8 +59,8 @@ def template_home(
     that holds all templates. Raises HarnessUnavailable when Codex refuses the plugin.
     """
     files = plugin_files(plugin, source)
-    contents = {str(path): [digest_bytes(file.data), file.program] for path, file in files.items()}
-    key = digest({"codex": version, "plugin": plugin.name, "files": contents, "isolation": isolation, "layout": 4})
+    told = {"codex": version, "plugin": plugin.name, "files": contents(files), "isolation": isolation, "layout": 4}
+    key = digest(told)
     ready = cache / key.removeprefix("sha256:")[:24]
     if ready.is_dir():
         return ready
@@ -91,14 +91,9 @@ def _build(codex: Codex, plugin: Plugin, files: Mapping[Path, PluginFile], isola
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(file.data)
         target.chmod(0o755 if file.program else 0o644)
-    listing = {
-        "name": MARKETPLACE,
-        "owner": {"name": "evalfarm"},
-        "plugins": [{"name": plugin.name, "source": {"source": "local", "path": f"./plugins/{plugin.name}"}}],
-    }
-    catalog = marketplace / ".agents/plugins/marketplace.json"
-    catalog.parent.mkdir(parents=True)
-    catalog.write_bytes(as_json(listing))
+    listing = marketplace / ".agents/plugins/marketplace.json"
+    listing.parent.mkdir(parents=True)
+    listing.write_bytes(catalog(plugin))
     inside = CODEX_HOME_INSIDE if isolation == "cell" else str(home)
     (home / "config.toml").write_text(_CONFIG.format(home=inside, plugin=plugin.name), encoding="utf-8")
     _codex(codex, home, isolation, "login", "--with-api-key", stdin="placeholder")

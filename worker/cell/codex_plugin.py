@@ -2,10 +2,12 @@
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from evalfarm.contracts.suite import Plugin
+from evalfarm.contracts.base import digest, digest_bytes
+from evalfarm.contracts.suite import Plugin, Suite
 from evalfarm.errors import SuiteError
 from worker.cell.cell import TOOLS_URL_INSIDE
 
@@ -22,6 +24,12 @@ def server_entry(plugin: Plugin) -> str:
 def mention(plugin: Plugin) -> str:
     """What the product puts before a question when the user mentions the plugin."""
     return f"[@{plugin.name}](plugin://{plugin.name}@{MARKETPLACE}) "
+
+
+def plugin_source(suite: Suite, variant: str, folder: Path) -> Path | None:
+    """The plugin's own folder for a variant; None: one is made."""
+    path = suite.variants[variant].plugin_path or suite.plugin.path
+    return folder / path if path else None
 
 
 class PluginFile(NamedTuple):
@@ -69,6 +77,27 @@ def plugin_files(plugin: Plugin, source: Path | None) -> dict[Path, PluginFile]:
             "plugin.server names another one",
         ) from error
     return files
+
+
+def catalog(plugin: Plugin) -> bytes:
+    """The marketplace's own file: what it is called, and where in it the plugin is."""
+    place = {"source": "local", "path": f"./plugins/{plugin.name}"}
+    listing = {
+        "name": MARKETPLACE,
+        "owner": {"name": "evalfarm"},
+        "plugins": [{"name": plugin.name, "source": place}],
+    }
+    return as_json(listing)
+
+
+def marketplace_digest(plugin: Plugin, source: Path | None) -> str:
+    """A digest of the marketplace that Codex installs the plugin from, file by file. Raises as `plugin_files`."""
+    return digest([digest_bytes(catalog(plugin)), contents(plugin_files(plugin, source))])
+
+
+def contents(files: Mapping[Path, PluginFile]) -> dict[str, list[str | bool]]:
+    """What files hold, to be told apart by: path -> digest, and whether it is a program."""
+    return {str(path): [digest_bytes(file.data), file.program] for path, file in files.items()}
 
 
 def as_json(value: object) -> bytes:

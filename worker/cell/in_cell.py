@@ -11,10 +11,13 @@ Runs on whatever Python the system has, without site packages; it imports nothin
 """
 
 import os
+import resource
 import socket
 import sys
 
 PORTS = (8124, 8123)  # the model gateway, the tool gateway
+MOST_PROCESSES = 1024  # threads included: Codex has some dozens
+COUNTED_BY_NAMESPACE = (5, 14)  # before this Linux, all processes of the worker's user on the machine counted as one
 
 
 def main() -> None:
@@ -29,6 +32,9 @@ def main() -> None:
         worker.connect("/run/doors.sock")
         socket.send_fds(worker, [b"doors"], [listener.fileno() for listener in listeners])
         worker.recv(1)
+    if tuple(int(part) for part in os.uname().release.split(".")[:2]) >= COUNTED_BY_NAMESPACE:
+        # So that an agent which starts processes without end keeps others from starting theirs nowhere but in here.
+        resource.setrlimit(resource.RLIMIT_NPROC, (MOST_PROCESSES, MOST_PROCESSES))
     # Python opens sockets close-on-exec: COMMAND inherits none of them.
     os.execv(sys.argv[1], sys.argv[1:])  # noqa: S606
 

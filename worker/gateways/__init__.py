@@ -8,5 +8,6 @@ wire           what of a request and an answer is read, as pure functions
 reply          what the gateway answers a harness in the provider's place
 tries          when and how often a request is tried again
 upstreams      the models that can be reached: a provider, a simulated one
+line           the connections to one of them; stream: the bytes of each
 serving        applications behind sockets of the loopback
 """

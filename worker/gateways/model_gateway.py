@@ -22,10 +22,11 @@ from starlette.types import ASGIApp
 from evalfarm.contracts.run import ModelRequest
 from worker.gateways.faces import Transport, responses_app
 from worker.gateways.gate import NoRoom, estimated_tokens
+from worker.gateways.line import Answer
 from worker.gateways.reply import Reply, refusal, whole
 from worker.gateways.tries import FIRST_WAIT_S, Tries, TryAgain
 from worker.gateways.upstreams import SEED_HEADER, Upstream
-from worker.gateways.wire import UsageReader, decoded, json_object, retry_after_s, tools_shown
+from worker.gateways.wire import UsageReader, decoded, is_side_call, json_object, retry_after_s, tools_shown
 
 _RETRIED = {408, 429, 500, 502, 503, 504, 529}
 _REFUSED = {401: "the key was refused", 403: "the key may not use this model", 404: "the provider knows no such model"}
@@ -91,7 +92,7 @@ class ModelGateway:
             # Codex would try again and again for minutes; a 400 is what it takes for an answer.
             return refusal(400, self.outage)
         wanted, streamed = self._wanted(headers), bool(request.get("stream"))
-        tries = Tries(self._first_wait_s, self._wait)
+        tries = Tries(self._first_wait_s, self._wait, side=is_side_call(path, headers))
         try:
             async for attempt in tries.each():
                 with attempt:
@@ -155,7 +156,7 @@ class ModelGateway:
     async def _try(self, path: str, headers: Mapping[str, str], body: bytes, tries: Tries, streamed: bool) -> Reply:
         gate, estimate = self._upstream.gate, estimated_tokens(body)
         try:
-            response = await self._upstream.post(path, headers, body)
+            response = await self._upstream.carrier.post(path, headers, body)
         except httpx2.HTTPError as error:
             what = f"{type(error).__name__}: {error}"
             raise TryAgain(what, None, refusal(502, what)) from error
@@ -188,9 +189,7 @@ class ModelGateway:
         await gate.correct(estimate, usage.tokens)
         return whole(status, kept, data)
 
-    async def _stream(
-        self, response: httpx2.Response, usage: UsageReader, tries: Tries, estimate: int
-    ) -> AsyncGenerator[bytes]:
+    async def _stream(self, response: Answer, usage: UsageReader, tries: Tries, estimate: int) -> AsyncGenerator[bytes]:
         error: str | None = None
         try:
             async for received in response.aiter_bytes():
@@ -222,6 +221,7 @@ class ModelGateway:
                 status=status,
                 tries=tuple(tries.failures),
                 error=error,
+                side=tries.side,
                 **seen.figures(),
             )
         )
@@ -235,7 +235,7 @@ class ModelGateway:
         return responses_app(self.forward)
 
 
-async def _read_quietly(response: httpx2.Response) -> bytes:
+async def _read_quietly(response: Answer) -> bytes:
     try:
         return await response.aread()
     except httpx2.HTTPError:

@@ -34,8 +34,9 @@ class TryAgain(Exception):
 class Tries:
     """Makes, counts and times them; its times are those of time.monotonic()."""
 
-    def __init__(self, first_wait_s: float, on_wait: Callable[[float], None]) -> None:
-        """`on_wait` is told of each wait, in seconds, before it begins."""
+    def __init__(self, first_wait_s: float, on_wait: Callable[[float], None], *, side: bool = False) -> None:
+        """`on_wait` is told of each wait, in seconds, before it begins; `side`: the request is a side call."""
+        self.side = side
         self._backoff = wait_exponential_jitter(multiplier=first_wait_s, max=32 * first_wait_s, jitter=first_wait_s)
         self._on_wait = on_wait
         self._waiting = False

@@ -10,6 +10,7 @@ from typing import Any
 
 import zstandard
 
+_SPAWNED = "collab_spawn"
 _FINAL = ("response.completed", "response.incomplete", "response.failed")
 
 
@@ -62,11 +63,13 @@ class UsageReader:
     def figures(self) -> dict[str, Any]:
         """The fields of ModelRequest that come from the response's body; None where it does not say."""
         usage = _object(self._response.get("usage"))
+        of_input = _object(usage.get("input_tokens_details"))
         return {
             "response_id": _text(self._response.get("id")),
             "model": _text(self._response.get("model")),
             "input_tokens": _count(usage.get("input_tokens")),
-            "cached_tokens": _count(_object(usage.get("input_tokens_details")).get("cached_tokens")),
+            "cached_tokens": _count(of_input.get("cached_tokens")),
+            "cached_write_tokens": _count(of_input.get("cache_write_tokens")),
             "output_tokens": _count(usage.get("output_tokens")),
             "reasoning_tokens": _count(_object(usage.get("output_tokens_details")).get("reasoning_tokens")),
         }
@@ -96,6 +99,19 @@ def tools_shown(request: dict[str, Any]) -> str:
         else []
     )
     return json.dumps([request.get("tools") or [], more])
+
+
+def is_side_call(path: str, headers: Mapping[str, str]) -> bool:
+    """Whether a request is none of the conversation's own: a summary of the thread, a title, a review, a memory.
+
+    Codex says of each request what kind it is, in a header of JSON (`request_kind`: turn, compaction, …), and which
+    of its helpers makes it. An agent that was sent off with a part of the task (`collab_spawn`) does the
+    conversation's own work. Whoever says nothing of the kind, as our own loop, makes no side calls but to other paths.
+    """
+    told = {name.lower(): value for name, value in headers.items()}
+    said = told.get("x-codex-turn-metadata")
+    kind = "turn" if said is None else _parse(said.encode()).get("request_kind", "turn")
+    return path != "/responses" or kind != "turn" or told.get("x-openai-subagent", _SPAWNED) != _SPAWNED
 
 
 def decoded(headers: Mapping[str, str], body: bytes) -> bytes:

@@ -28,6 +28,7 @@ class Notes:
     shell_commands: list[ShellCommand] = field(default_factory=list)
     events: list[JsonValue] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
+    session: str | None = None  #: what the harness itself calls the conversation
     begun_s: dict[str, float] = field(default_factory=dict)  #: the harness's id of a step -> since the attempt's start
 
     def ask(self, query: str) -> int:

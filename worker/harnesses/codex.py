@@ -57,6 +57,7 @@ async def drive(attempt: OpenAttempt, cell: Cell) -> Ending:
             raise HarnessUnavailable(
                 f"Codex refused to start a thread: {error}", "the plugin's MCP server must be up"
             ) from error
+        attempt.notes.session = thread.id
         if cell.home is not None:  # read by now, and nothing that the agent's shell need see
             for name in ("config.toml", "auth.json"):
                 (cell.home / name).unlink(missing_ok=True)

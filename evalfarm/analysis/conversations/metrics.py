@@ -66,6 +66,7 @@ class Against:
     comparable: bool  #: the same was asked; where not, no change is judged
     why_not: str
     all: Group
+    versions: tuple[Version, ...]  #: oldest first
     levels: dict[Level, tuple[Group, ...]]
     tools: tuple[ToolGroup, ...]
     judged: Judged | None
@@ -152,6 +153,7 @@ def _against(subject: Subject, baseline: Subject) -> Against:
         comparable=not why_not,
         why_not=why_not,
         all=group("all", before),
+        versions=tuple(_versions(before)),
         levels={level: groups(before, level) for level in LEVELS},
         tools=tool_groups(before),
         judged=None if why_not else _judged(before, rows),

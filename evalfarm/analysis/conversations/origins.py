@@ -6,6 +6,7 @@ from pathlib import PurePosixPath
 from evalfarm.contracts.base import digest
 from evalfarm.contracts.conversation import Origin
 from evalfarm.contracts.run import Plan
+from evalfarm.contracts.suite import Case
 from evalfarm.contracts.verdict import Result
 
 SKILL_TAG = "skill"
@@ -14,21 +15,33 @@ SKILL_TAG = "skill"
 
 def origin_of(plan: Plan, case: str, variant: str, result: Result | None, *, attempt: int) -> Origin:
     """Of one attempt; `result` is the trial's, None where there is none yet."""
+    return of_attempt(version_of(plan, variant), plan.suite.case(case), result, attempt=attempt)
+
+
+def version_of(plan: Plan, variant: str) -> Origin:
+    """What the attempts of one variant have in common: for whoever asks of many, as it takes digests of all files."""
     suite = plan.suite
-    counted = result is not None and result.attempt == attempt
-    judged = result if counted else None
     return Origin(
         suite=suite.suite,
         suite_version=suite.version,
         plugin=suite.plugin.name,
         plugin_version=suite.plugin.version,
         plugin_digest=plugin_digest(plan, variant),
-        skill=suite.case(case).tags.get(SKILL_TAG),
         skill_digests=skill_digests(plan, variant),
-        counted=counted,
-        verdict=None if judged is None else judged.verdict,
-        reasons=() if judged is None else judged.reasons,
     )
+
+
+def of_attempt(version: Origin, case: Case, result: Result | None, *, attempt: int) -> Origin:
+    """Of one attempt of a `version_of`; `result` is the trial's, None where there is none yet."""
+    counted = result is not None and result.attempt == attempt
+    judged = result if counted else None
+    told = {
+        "skill": case.tags.get(SKILL_TAG),
+        "counted": counted,
+        "verdict": None if judged is None else judged.verdict,
+        "reasons": () if judged is None else judged.reasons,
+    }
+    return version.model_copy(update=told)
 
 
 def plugin_digest(plan: Plan, variant: str) -> str:

@@ -84,6 +84,7 @@ def trace_of_session(session: Session, run: str, index: int, own: frozenset[str]
             seed=0,
         ),
         attempt=1,
+        session=session.session,
         outcome=outcome,
         failure=failure,
         turns=tuple(Turn(query=turn.query, answer=turn.answer) for turn in session.turns),

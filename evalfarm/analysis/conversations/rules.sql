@@ -209,7 +209,7 @@ explained AS (
     FROM succeeded
 )
 SELECT
-    conversation, run, suite, suite_version, "case", repeat, attempt, counted, harness, model, variant,
+    conversation, run, "case", repeat, attempt, harness, model, variant, session, suite, suite_version, counted,
     plugin, plugin_version, plugin_digest, named_skill AS skill, skill_digests[named_skill] AS skill_digest,
     strftime(make_timestamp(CAST(floor(started_at) AS BIGINT) * 1000000), '%Y-%m-%d') AS day, started_at,
     outcome, verdict,

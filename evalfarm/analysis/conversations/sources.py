@@ -1,18 +1,26 @@
 """Where conversations are read from: a run's stored traces, or what was imported; and how they are exported."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import islice
 
 from pydantic import ValidationError
 
 from evalfarm.analysis.conversations.bundles import bundle_of, trace_of
-from evalfarm.analysis.conversations.origins import origin_of
+from evalfarm.analysis.conversations.origins import of_attempt, version_of
 from evalfarm.contracts.bundle import Bundle, Import
 from evalfarm.contracts.conversation import Origin
 from evalfarm.contracts.conversation_rules import ConversationRules
 from evalfarm.contracts.run import Trace
+from evalfarm.contracts.verdict import Result
 from evalfarm.conversations import Conversations
 from evalfarm.store import Store
+
+#: Trials that are read at a time: in a bucket each is two round trips, which nobody should wait for one by one.
+_READERS = 8
+#: Trials that are read ahead of what is done with them.
+_AHEAD = 64
 
 Seen = tuple[Trace, Origin]
 
@@ -63,8 +71,18 @@ def read_line(line: bytes) -> Bundle:
 
 def _attempts(store: Store, run: str) -> Iterator[Seen]:
     plan = store.get_plan(run)
-    for result in store.results(run):
+    versions = {variant: version_of(plan, variant) for variant in {arm.variant for arm in plan.arms}}
+
+    def read(result: Result) -> list[Seen]:
         trial = result.trial
-        for attempt in store.attempts_of(run, trial.index):
-            trace = store.get_trace(run, trial.index, attempt)
-            yield trace, origin_of(plan, trial.case, trial.arm.variant, result, attempt=attempt)
+        version, case = versions[trial.arm.variant], plan.suite.case(trial.case)
+        return [
+            (store.get_trace(run, trial.index, attempt), of_attempt(version, case, result, attempt=attempt))
+            for attempt in store.attempts_of(run, trial.index)
+        ]
+
+    results = store.results(run)
+    with ThreadPoolExecutor(_READERS, "reading") as readers:
+        while ahead := list(islice(results, _AHEAD)):
+            for seen in readers.map(read, ahead):
+                yield from seen

@@ -22,6 +22,7 @@ TABLES: dict[str, Columns] = {
             ("conversation", "run", "case", "model", "harness", "variant", "suite", "suite_version"), _TEXT
         ),
         **dict.fromkeys(("plugin", "plugin_version", "plugin_digest", "skill", "verdict", "outcome", "failure"), _TEXT),
+        "session": _TEXT,
         **dict.fromkeys(("index", "attempt", "repeat", "seed"), _COUNT),
         **dict.fromkeys(("started_at", "duration_s", "cost_usd"), _NUMBER),
         **dict.fromkeys(("counted", "telemetry_complete", "simulated"), _FLAG),
@@ -61,8 +62,8 @@ _GUARDS: Columns = {
 class Scorer:
     """The rules as SQL, held ready; scores one batch of bundles after another. Not safe in several threads at once."""
 
-    def __init__(self, rules: ConversationRules) -> None:
-        """`rules` as the graders have them: `completed_chars` is set."""
+    def __init__(self, rules: ConversationRules, query: str | None = None) -> None:
+        """`rules` as the graders have them: `completed_chars` is set. `query` stands in the place of `rules.sql`."""
         self.rows = Rows()  #: the four tables of the last batch, and the view `conversations` over them
         for name, columns in {**TABLES, "guards": _GUARDS}.items():
             self.rows.run(f"CREATE TABLE {name} AS SELECT unnest(json_transform('{{}}', ?)) LIMIT 0", [_spec(columns)])
@@ -75,7 +76,7 @@ class Scorer:
                 self.rows.run(f"SET VARIABLE {name} = ?::VARCHAR[]", [list(value)])
         guards = [json.dumps({"name": name, **guard.model_dump()}) for name, guard in rules.guards.items()]
         self._insert("guards", _GUARDS, guards)
-        self.rows.run(_RULES.read_text(encoding="utf-8"))
+        self.rows.run(_RULES.read_text(encoding="utf-8") if query is None else query)
         self.rows.run("CREATE TABLE kept AS FROM conversations LIMIT 0")
 
     def score(self, bundles: Iterable[Bundle]) -> tuple[Conversation, ...]:

@@ -17,13 +17,18 @@ from evalfarm.errors import UsageError
 UNDER_TEST = frozenset({"files", "plugin", "tools", "variants"})
 """What a plugin under test is made of: its files, its packaging, the tools it shows, its variants' servers."""
 
+PATCH = "patch"
+"""A working tree in the place of the plugin's released folder. Whoever allows it allows what it may change."""
+
 _MEANT: dict[Axis, frozenset[str]] = {
     "model": frozenset(),
     "harness": frozenset({"loop"}),
-    "variant": UNDER_TEST,
+    "variant": UNDER_TEST | {PATCH},
 }
 #: The plan names the run itself; prices move a cost, not a score; cases and what they ask are looked at one by one.
 _NOT_HELD_AGAINST = frozenset({"plan", "prices", "prompts", "cases"})
+#: Of a variant, for people: `files`, `plugin` and `variants` hold the same.
+_NAMED_ONLY = ("plugin/", "skill/", "marketplace/")
 _OF_CODEX = frozenset({"model_transport", "versions/codex", "versions/openai-codex"})
 _CASES = "cases"
 _NOT_THERE = "(none)"
@@ -75,11 +80,14 @@ def settings_of(manifest: Manifest | None, arm: ArmName) -> dict[str, str]:
         "evalfarm": manifest.evalfarm,
         "model_transport": manifest.model_transport,
     }
+    if manifest.patch is not None and arm.variant in manifest.patch.variants:
+        stated[PATCH] = manifest.patch.digest
     own_tools = f"tools/{arm.variant}"
     digests = {
         key: value
         for key, value in manifest.digests.items()
-        if key not in _NOT_HELD_AGAINST and (key == own_tools or not key.startswith("tools/"))
+        if not (key in _NOT_HELD_AGAINST or key.startswith(_NAMED_ONLY))
+        and (key == own_tools or not key.startswith("tools/"))
     }
     return stated | digests | {f"versions/{name}": version for name, version in manifest.versions.items()}
 
@@ -118,15 +126,22 @@ def meant_to_differ(axes: Iterable[Axis]) -> frozenset[str]:
 
 def refused(found: Sequence[Mismatch], meant: Collection[str], allowed: Collection[str]) -> tuple[Mismatch, ...]:
     """Those that stand in the way. A key covers what lies below it: `tools` covers `tools/plain`."""
-    covered = {*meant, *allowed}
+    covered = {*meant, *allowed, *(UNDER_TEST if PATCH in allowed else ())}
     return tuple(one for one in found if one.key not in covered and _family(one.key) not in covered)
+
+
+def new_patch(found: Mismatch) -> bool:
+    """Whether the candidate alone is patched: so a working tree is held against what is released."""
+    return found.key == PATCH and found.baseline == _NOT_THERE
 
 
 def refuse(pair: str, found: Sequence[Mismatch]) -> None:
     """Raise UsageError with the list, if there is one."""
     if found:
         listed = "\n".join(f"  {one}" for one in found)
-        options = " ".join(f"--allow-different {key}" for key in map(_option, found))
+        patched = any(one.key == PATCH for one in found)
+        keys = [_option(one) for one in found if one.key == PATCH or not (patched and _family(one.key) in UNDER_TEST)]
+        options = " ".join(f"--allow-different {key}" for key in keys)
         raise UsageError(
             f"{pair} cannot be compared: they differ in what was not meant to differ\n{listed}",
             f"compare runs that share these, or say that you mean it: {options}",

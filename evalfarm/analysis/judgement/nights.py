@@ -15,7 +15,7 @@ from evalfarm.analysis.judgement.arms import (
     figures_of,
     slices_of,
 )
-from evalfarm.analysis.judgement.comparability import UNDER_TEST, Mismatch, mismatches, refuse, refused
+from evalfarm.analysis.judgement.comparability import UNDER_TEST, Mismatch, mismatches, new_patch, refuse, refused
 from evalfarm.analysis.judgement.notes import CaseChange, CaseSets, Source, change_of_cases
 from evalfarm.analysis.statistics.drift import ALARM, Drift, drift
 from evalfarm.analysis.statistics.figures import FigureChange, figure_change
@@ -193,7 +193,7 @@ def _differing(run: Source, arm: ArmName, others: Iterable[Source], allowed: Col
     for other in others:
         here = mismatches(other.side(arm), run.side(arm))
         told = f"{arm} of run {run.summary.run!r} and of run {other.summary.run!r}"
-        refuse(told, refused(here, (), allowed))
+        refuse(told, refused([one for one in here if not new_patch(one)], (), allowed))
         found.update(dict.fromkeys(here))
     return tuple(found)
 

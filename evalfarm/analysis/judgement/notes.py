@@ -8,6 +8,7 @@ from evalfarm.analysis.judgement.arms import ArmCases, common_cases
 from evalfarm.analysis.judgement.comparability import Side
 from evalfarm.analysis.judgement.record import RunRecord, run_record
 from evalfarm.analysis.statistics.paired import CaseCounts, decided_in_both
+from evalfarm.contracts.patch import PluginPatch
 from evalfarm.contracts.verdict import RunSummary
 from evalfarm.errors import UsageError
 
@@ -36,6 +37,7 @@ class RunNote:
     synthetic: bool
     isolation: str
     record: RunRecord | None = None  #: None: not produced by evalfarm
+    patch: PluginPatch | None = None  #: what stood in for the suite's plugin
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,7 @@ def run_note(summary: RunSummary) -> RunNote:
         synthetic=summary.synthetic,
         isolation=summary.isolation,
         record=run_record(summary),
+        patch=summary.manifest.patch if summary.manifest else None,
     )
 
 

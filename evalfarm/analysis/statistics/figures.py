@@ -1,14 +1,14 @@
-"""Figures per question that are no rates: tool calls, tokens; with intervals that may be open.
+"""Figures per question that are no rates, as tool calls and tokens; with intervals that may be open.
 
-As in `stats` the case is the unit. `cases` names the case of each trial, aligned with the trial's figure.
-A figure that was not reported (None or NaN) is missing, never zero.
+As in `stats` the case is the unit, and its figure the mean of its trials. One that was not reported (NaN) is missing,
+never zero.
 """
 
 import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special  # scipy.stats costs 45 MB and most of a second at import
 
 from evalfarm.analysis.statistics.stats import CONFIDENCE, Estimate, Floats, critical_t
@@ -21,21 +21,6 @@ _ROUNDING = 1e-12  #: differences of logarithms below this are none
 
 
 @dataclass(frozen=True, slots=True)
-class PerQuestion:
-    """A figure per question: over cases, each the mean of its trials. In the figure's unit."""
-
-    mean: Estimate
-    median: Estimate  #: of the cases' means
-    lowest: float | None  #: a case's mean
-    highest: float | None
-    sd: float | None  #: between cases
-    cases: int  #: with at least one trial that reports the figure
-    missing: int  #: trials that do not report it
-    widest: str | None  #: the case whose trials lie furthest apart; None where no case varies
-    widest_range: tuple[float, float] | None
-
-
-@dataclass(frozen=True, slots=True)
 class FigureChange:
     """By what factor a figure changed from one arm to another, over the cases that report it in both."""
 
@@ -44,31 +29,6 @@ class FigureChange:
     p: float | None  #: two-sided
     p_higher: float | None  #: one-sided, against "no higher"
     cases: int
-
-
-def per_question(cases: ArrayLike, figures: ArrayLike) -> PerQuestion:
-    """A figure's mean, median and spread per question; the mean's interval from `LEAST_CASES` cases on.
-
-    Mean over cases of each case's mean over its trials, with `log_t_interval`; the median with
-    `order_interval`. Without any reported figure everything is None.
-    """
-    named, found = np.asarray(cases, dtype=str), np.asarray(figures, dtype=np.float64)
-    shown = ~np.isnan(found)
-    names, index = np.unique(named[shown], return_inverse=True)
-    seen = found[shown]
-    means = _means(index, seen)
-    wide = _widest(names, index, seen)
-    return PerQuestion(
-        mean=log_t_interval(means) if len(means) >= LEAST_CASES else Estimate(_mean(means), None, None),
-        median=order_interval(means, 0.5),
-        lowest=float(means.min()) if len(means) else None,
-        highest=float(means.max()) if len(means) else None,
-        sd=float(means.std(ddof=1)) if len(means) >= 2 else None,
-        cases=len(means),
-        missing=int((~shown).sum()),
-        widest=wide[0] if wide else None,
-        widest_range=wide[1] if wide else None,
-    )
 
 
 def figure_change(before: ArrayLike, after: ArrayLike) -> FigureChange:
@@ -157,21 +117,6 @@ def _at_share(ranked: Floats, share: float) -> float:
 
 def _mean(values: Floats) -> float | None:
     return float(values.mean()) if len(values) else None
-
-
-def _means(index: NDArray[np.intp], values: Floats) -> Floats:
-    means: Floats = np.bincount(index, weights=values) / np.bincount(index) if len(values) else np.zeros(0)
-    return means
-
-
-def _widest(names: NDArray[np.str_], index: NDArray[np.intp], values: Floats) -> tuple[str, tuple[float, float]] | None:
-    if len(values) == 0:
-        return None
-    low, high = np.full(len(names), np.inf), np.full(len(names), -np.inf)
-    np.minimum.at(low, index, values)
-    np.maximum.at(high, index, values)
-    at = int(np.argmax(high - low))
-    return (str(names[at]), (float(low[at]), float(high[at]))) if high[at] > low[at] else None
 
 
 def _binomial_quantile(p: float, n: int, q: float) -> int:

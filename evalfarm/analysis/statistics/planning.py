@@ -8,7 +8,7 @@ three points. D is the pairwise disagreement of `steadiness`; the noise of one t
 import math
 from dataclasses import dataclass
 
-from scipy import stats
+from scipy import special  # scipy.stats costs 60 MB and most of a second at import
 
 from evalfarm.errors import UsageError
 
@@ -150,4 +150,4 @@ def values_needed(q: float, *, confidence: float = 0.95, two_sided: bool = True)
 
 
 def _upper_z(tail: float) -> float:
-    return float(stats.norm.isf(tail))
+    return -float(special.ndtri(tail))

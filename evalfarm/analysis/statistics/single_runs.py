@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 
-from scipy import optimize, stats
+from scipy import special  # scipy.stats and scipy.optimize cost 60 MB and most of a second at import
 
 from evalfarm.analysis.statistics.stats import Estimate, critical_z, wilson
 
@@ -61,9 +61,14 @@ def p_range_of_totals(passed_a: int, passed_b: int, cases: int) -> tuple[float, 
     """
     fewer, more = sorted((passed_a, passed_b))
     apart, most_against = more - fewer, min(fewer, cases - more)
-    tails = [2 * float(stats.binom.cdf(against, apart + 2 * against, 0.5)) for against in (0, most_against)]
+    tails = [2 * float(special.bdtr(against, apart + 2 * against, 0.5)) for against in (0, most_against)]
     return min(1.0, *tails), min(1.0, max(tails))
 
 
 def _root(function: Callable[[float], float], low: float, high: float) -> float:
-    return float(optimize.brentq(function, low, high, xtol=1e-12))
+    """Where a function changes its sign between two places, to 1e-12."""
+    begins_below = function(low) < 0
+    while high - low > 1e-12:
+        middle = (low + high) / 2
+        low, high = (middle, high) if (function(middle) < 0) == begins_below else (low, middle)
+    return (low + high) / 2

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from evalfarm.analysis.statistics.of_k import RateOfK, all_of_k, of_k
-from evalfarm.analysis.statistics.stats import Estimate, Floats, counted, family_index, mean_share, pass_rate
+from evalfarm.analysis.statistics.stats import Estimate, Floats, counted, family_index, mean_share
 from evalfarm.contracts.verdict import Rate
 
 NOISE_LEVEL = 0.05  #: a spread across repeats this unlikely under rerun noise alone is called more than noise
@@ -42,15 +42,6 @@ class RepeatSpread:
     def more_than_noise(self) -> bool | None:
         """None where it cannot be tested."""
         return None if self.p is None else self.p < NOISE_LEVEL
-
-
-@dataclass(frozen=True, slots=True)
-class AttemptRate:
-    """The pass rate of the trials that were decided by their attempt of this number (1 is the first)."""
-
-    attempt: int
-    trials: int
-    rate: Rate
 
 
 def disagreement(passes: ArrayLike, decided: ArrayLike, families: ArrayLike | None = None) -> Rate:
@@ -134,26 +125,6 @@ def intraclass_correlation(passes: ArrayLike, decided: ArrayLike) -> float | Non
     within = float((r * y * (1 - y)).sum()) / (total - n)
     repeats = (total - float((r**2).sum()) / total) / (n - 1)
     return (between - within) / (between + (repeats - 1) * within)
-
-
-def pass_rate_by_attempt(cases: ArrayLike, attempts: ArrayLike, passed: ArrayLike) -> tuple[AttemptRate, ...]:
-    """The pass rate by the number of the counted attempt, so that retries that flatter a plugin show.
-
-    One entry per decided trial in each: its case, its counted attempt, whether it passed. Lowest attempt first.
-    """
-    case, attempt = family_index(cases, len(np.asarray(cases))), np.asarray(attempts, dtype=np.intp)
-    hit = np.asarray(passed, dtype=np.float64)
-    return tuple(
-        AttemptRate(
-            attempt=int(number),
-            trials=int((attempt == number).sum()),
-            rate=pass_rate(
-                np.bincount(case[attempt == number], weights=hit[attempt == number]),
-                np.bincount(case[attempt == number]),
-            ),
-        )
-        for number in np.unique(attempt)
-    )
 
 
 def _pairs_apart(counts: Floats) -> Floats:

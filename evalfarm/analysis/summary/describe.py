@@ -89,7 +89,7 @@ def _spread(tables: Tables, cells: Places) -> RepeatSpread:
 
 
 def _per_question(tables: Tables, cells: Places, name: str) -> PerQuestion:
-    """As `figures.per_question`, from what is summed up already per case."""
+    """Over cases, each the mean of its trials: mean with `log_t_interval` from LEAST_CASES on, and `order_interval`."""
     figure = tables.figures[name]
     shown = cells[figure.reported[cells] > 0]
     means = figure.means[shown]

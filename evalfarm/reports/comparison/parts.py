@@ -8,6 +8,7 @@ from evalfarm.analysis.statistics.figures import FigureChange
 from evalfarm.reports.comparison.blocks import Listed, Said
 from evalfarm.reports.comparison.points import factor, p_value, points
 from evalfarm.reports.numbers import plural
+from evalfarm.reports.run.patched import told
 
 MOST_CASES = 10  #: of those that came out differently; the JSON document has them all
 FIGURE_WORDS: dict[Figure, str] = {
@@ -19,6 +20,9 @@ FIGURE_WORDS: dict[Figure, str] = {
 
 def caveats(runs: Sequence[RunNote]) -> Iterator[Said]:
     """What must be known of the runs before a number is believed."""
+    for run in runs:
+        if run.patch is not None:
+            yield Said(f"PATCHED: in run {run.run}, {told(run.patch)}.")
     if any(run.simulated for run in runs):
         yield Said("SIMULATED: a simulated model took part; nothing here speaks of a real model.")
     if any(run.synthetic for run in runs):

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator
 
 from evalfarm.analysis.conversations.attention import Item
-from evalfarm.analysis.conversations.metrics import Against, Judged, Metrics, MissShares, Version, success_finding
+from evalfarm.analysis.conversations.metrics import Against, Judged, Metrics, MissShares, success_finding
 from evalfarm.analysis.conversations.totals import FIGURES, LEVELS, RATES, Group, ToolGroup
 from evalfarm.reports import numbers
 from evalfarm.reports.comparison.blocks import Block, Listed, Said
@@ -30,7 +30,7 @@ def report(found: Metrics, shown: Collection[str]) -> list[Block]:
         *_opening(found),
         _attention(found.attention),
         _figures(found.all, against),
-        _versions(found.versions),
+        _versions(found),
     ]
     for level in LEVELS:
         if level in shown:
@@ -56,7 +56,10 @@ def _opening(found: Metrics) -> Iterator[Said]:
             f"Not in these figures: {numbers.plural(found.not_counted, 'attempt')} that closed no trial or that"
             " infrastructure ended."
         )
-    yield Said("Every figure is a count, a sum or a fixed rule over what was recorded; no model scored anything.")
+    yield Said(
+        "Every figure is a count, a sum or a fixed rule over what was recorded; no model scored anything. Whether the"
+        " answers are right is the graders' to say: evalfarm report, evalfarm compare."
+    )
 
 
 def _against(against: Against) -> Iterator[Said]:
@@ -109,17 +112,22 @@ def _is_told(name: str, now: Group, before: Group | None) -> bool:
     return name in RATES or any(group.figures[name] for group in (now, before or now))
 
 
-def _versions(versions: tuple[Version, ...]) -> Table:
+def _versions(found: Metrics) -> Table:
+    """Those of the baseline first, where there is one."""
+    before = [] if found.against is None else [("before", found.against.versions)]
     rows = tuple(
         (
+            side,
             f"{version.plugin} {version.version}".strip(),
             version.variant,
             NOTHING if version.digest is None else version.digest.removeprefix("sha256:")[:_SHORT_DIGEST],
             *_row(version.group),
         )
+        for side, versions in (*before, ("now", found.versions))
         for version in versions
     )
-    return Table("Versions of the plugin, oldest first", ("plugin", "variant", "digest", *_HEADS), rows, words=3)
+    heads = ("of", "plugin", "variant", "digest", *_HEADS)
+    return Table("Versions of the plugin, oldest first", heads, rows, words=4)
 
 
 _HEADS = ("n", "success", "cost", "turns", "calls", "failed")

@@ -9,6 +9,7 @@ from evalfarm.contracts.figures import RepeatSpread
 from evalfarm.contracts.suite import HARNESSES
 from evalfarm.contracts.verdict import CaseSummary, CellSummary, FirstBreak, RunSummary, Verdict
 from evalfarm.reports.numbers import percent, plural, probability, rate_with_interval
+from evalfarm.reports.run import patched
 from evalfarm.reports.run.label_findings import left_open, where_it_failed
 
 VERDICT_WORDS: dict[Verdict, str] = {
@@ -126,7 +127,7 @@ def caveats(summary: RunSummary) -> tuple[str, ...]:
     """What must be known before a number is believed; of a run its level of isolation always."""
     if summary.manifest is None:
         return ("FOREIGN: these rows were not produced by evalfarm; what was run is not known.", *summary.notes)
-    said = []
+    said = [*patched.lines(summary.manifest.patch)]
     if summary.simulated:
         said.append("SIMULATED: a simulated model took part; its rates say nothing about a real model.")
     if summary.synthetic:

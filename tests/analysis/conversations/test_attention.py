@@ -74,7 +74,48 @@ def test_the_shell_is_no_tool_that_fails(row: Make, use: Make) -> None:
     assert attention([row(tools=(tool,))], None, Thresholds()) == ()
 
 
-def test_thresholds_move_what_is_listed(row: Make) -> None:
-    rows = [row(writes=1, most_repeats=3)]
-    assert attention(rows, None, Thresholds(writes=2, repeats=4)) == ()
-    assert attention([row(success=False), row()], [row()], Thresholds(success_drop=0.6)) == ()
+@pytest.mark.parametrize(
+    ("flag", "showing", "fine"),
+    [
+        ("writes", {"writes": 1}, {}),
+        ("without_tools", {"tools_unavailable": True}, {}),
+        ("succeeds_less", {"success": False}, {}),
+        ("costs_more", {"cost_usd": 2.0}, {"cost_usd": 1.0}),
+        ("repeats", {"most_repeats": 3}, {"most_repeats": 2}),
+        ("tool_fails", {"calls": 3, "failed_calls": 3}, {"calls": 3, "failed_calls": 0}),
+    ],
+)
+def test_each_item_names_the_latest_conversation_that_shows_it_and_no_later_one(
+    row: Make, use: Make, flag: str, showing: dict[str, Any], fine: dict[str, Any]
+) -> None:
+    def made(conversation: str, started_at: float, told: dict[str, Any]) -> Any:
+        if flag == "tool_fails":
+            told = {"tools": (use("query", **told),)}
+        return row(conversation=conversation, started_at=started_at, **told)
+
+    rows = [made("r/1/1", 5.0, showing), made("r/0/1", 3.0, showing), made("r/2/1", 9.0, fine)]
+    (item,) = attention(rows, [row(cost_usd=1.0)], Thresholds())
+    assert (item.flag, item.conversation) == (flag, "r/1/1")
+
+
+@pytest.mark.parametrize(
+    ("limit", "gone"),
+    [
+        ({"writes": 2}, "writes"),
+        ({"success_drop": 0.6}, "succeeds_less"),
+        ({"cost_increase": 1.1}, "costs_more"),
+        ({"repeats": 4}, "repeats"),
+        ({"tool_calls": 6}, "tool_fails"),
+        ({"tool_failures": 0.5}, "tool_fails"),
+    ],
+)
+def test_each_threshold_moves_what_it_is_of_and_nothing_else(
+    row: Make, use: Make, limit: dict[str, Any], gone: str
+) -> None:
+    tool = use("query", calls=5, failed_calls=2)
+    rows = [row(writes=1, most_repeats=3, success=False, cost_usd=3.0, tools_unavailable=True, tools=(tool,)), row()]
+    before = [row()]
+    flags = [item.flag for item in attention(rows, before, Thresholds())]
+    assert flags == ["writes", "without_tools", "succeeds_less", "costs_more", "repeats", "tool_fails"]
+    left = [item.flag for item in attention(rows, before, Thresholds(**limit))]
+    assert left == [flag for flag in flags if flag != gone]

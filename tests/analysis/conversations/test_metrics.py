@@ -84,7 +84,7 @@ def test_misses_are_shared_out_by_model_and_harness(row: Make) -> None:
         row(harness="loop", misses=("step_limit",)),
     ]
     assert measure(_subject("a", rows), None, Thresholds()).misses == (
-        MissShares("x · x · x", 3, 2, {"tool_failed": 1, "asked_user": 1}, {"tool_failed": 1, "asked_user": 2}),
+        MissShares("x · codex · x", 3, 2, {"tool_failed": 1, "asked_user": 1}, {"tool_failed": 1, "asked_user": 2}),
         MissShares("x · loop · x", 1, 1, {"step_limit": 1}, {"step_limit": 1}),
     )
 

@@ -41,7 +41,9 @@ def test_what_names_a_run_is_not_held_against_it() -> None:
         planned=70,
         cases={},
         filters={"kind": "x"},
-        digests=DIGESTS | {"plan": ELSE, "prices": ELSE, "cases": ELSE, "prompts": ELSE, "tools/guided": ELSE},
+        digests=DIGESTS
+        | {"plan": ELSE, "prices": ELSE, "cases": ELSE, "prompts": ELSE, "tools/guided": ELSE}
+        | dict.fromkeys(("plugin/plain", "skill/plain/orders", "marketplace/plain"), ELSE),
     )
     assert mismatches(side(), other) == ()
 

@@ -1,4 +1,3 @@
-import math
 from typing import Any
 
 import numpy as np
@@ -8,12 +7,10 @@ from hypothesis import strategies as st
 
 from evalfarm.analysis.statistics.figures import (
     FigureChange,
-    PerQuestion,
     clopper_pearson,
     figure_change,
     log_t_interval,
     order_interval,
-    per_question,
     t_interval,
 )
 from evalfarm.analysis.statistics.stats import Estimate
@@ -24,42 +21,6 @@ positive = st.floats(0.01, 1e4)
 
 def near(value: float | None) -> Any:
     return pytest.approx(value, rel=1e-9)
-
-
-def test_a_figure_that_nobody_reports_is_not_zero() -> None:
-    assert per_question(["a", "b"], [np.nan, np.nan]) == PerQuestion(
-        mean=NOTHING,
-        median=NOTHING,
-        lowest=None,
-        highest=None,
-        sd=None,
-        cases=0,
-        missing=2,
-        widest=None,
-        widest_range=None,
-    )
-
-
-def test_few_questions_get_a_range_and_no_interval() -> None:
-    assert per_question(["a", "a", "b", "b", "c"], [1, 3, 5, 5, np.nan]) == PerQuestion(
-        mean=Estimate(3.5, None, None),
-        median=Estimate(2.0, None, None),
-        lowest=2.0,
-        highest=5.0,
-        sd=near(math.sqrt(4.5)),
-        cases=2,
-        missing=1,
-        widest="a",
-        widest_range=(1.0, 3.0),
-    )
-
-
-def test_from_ten_questions_on_the_mean_has_an_interval() -> None:
-    values = np.arange(1.0, 11)
-    found = per_question(list("abcdefghij"), values)
-    assert found.mean == log_t_interval(values)
-    assert found.median == order_interval(values, 0.5)
-    assert found.widest is None
 
 
 def test_the_median_of_five_values_has_no_interval_and_of_six_it_has_the_range() -> None:

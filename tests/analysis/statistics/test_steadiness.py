@@ -9,12 +9,10 @@ from hypothesis import strategies as st
 from evalfarm.analysis.statistics.of_k import RateOfK
 from evalfarm.analysis.statistics.stats import Estimate, flip_rate, pass_rate
 from evalfarm.analysis.statistics.steadiness import (
-    AttemptRate,
     RepeatSpread,
     disagreement,
     intraclass_correlation,
     label_disagreement,
-    pass_rate_by_attempt,
     rarefied_flip_rate,
     repeat_spread,
 )
@@ -123,15 +121,6 @@ def test_a_case_of_fewer_repeats_is_dropped_from_the_rarefied_rate() -> None:
 def test_the_flip_rate_beyond_the_repeats_is_refused() -> None:
     with pytest.raises(UsageError, match="the flip rate with k = 4 cannot be estimated: no case has more than 3"):
         rarefied_flip_rate([1], [3], 4)
-
-
-def test_pass_rates_are_told_by_the_attempt_that_counted() -> None:
-    found = pass_rate_by_attempt(["a", "a", "b", "b"], [1, 1, 1, 2], [1, 0, 1, 1])
-    assert found == (
-        AttemptRate(attempt=1, trials=3, rate=pass_rate([1, 1], [2, 1])),
-        AttemptRate(attempt=2, trials=1, rate=pass_rate([1], [1])),
-    )
-    assert pass_rate_by_attempt([], [], []) == ()
 
 
 @given(cases(least=3))

@@ -1,4 +1,5 @@
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -6,8 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evalfarm.analysis.statistics.figures import per_question
-from evalfarm.analysis.statistics.steadiness import pass_rate_by_attempt, repeat_spread
+from evalfarm.analysis.statistics.figures import LEAST_CASES, log_t_interval, order_interval
+from evalfarm.analysis.statistics.stats import Estimate, pass_rate
+from evalfarm.analysis.statistics.steadiness import repeat_spread
 from evalfarm.analysis.summary.aggregate import summarize_rows
 from evalfarm.analysis.summary.foreign import read_rows
 from evalfarm.contracts.figures import Measure, PerQuestion
@@ -54,39 +56,69 @@ TRIALS = st.lists(
 QUIET = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
+def test_a_figure_that_nobody_reports_is_not_zero(described: Any) -> None:
+    nothing = Measure(value=None, low=None, high=None)
+    assert described([(0, None, 1, True), (1, None, 1, True)]).tool_calls == PerQuestion(
+        mean=nothing,
+        median=nothing,
+        lowest=None,
+        highest=None,
+        sd=None,
+        cases=0,
+        missing=2,
+        widest=None,
+        widest_low=None,
+        widest_high=None,
+    )
+
+
+def test_few_questions_get_a_range_and_no_interval(described: Any) -> None:
+    calls = [(0, 1.0), (0, 3.0), (1, 5.0), (1, 5.0), (2, None)]
+    assert described([(case, figure, 1, True) for case, figure in calls]).tool_calls == PerQuestion(
+        mean=Measure(value=3.5, low=None, high=None),
+        median=Measure(value=2.0, low=None, high=None),
+        lowest=2.0,
+        highest=5.0,
+        sd=math.sqrt(4.5),
+        cases=2,
+        missing=1,
+        widest="c00",
+        widest_low=1.0,
+        widest_high=3.0,
+    )
+
+
 @QUIET
 @given(trials=TRIALS)
-def test_a_figure_per_question_is_the_references(
+def test_a_question_counts_once_however_often_it_was_asked(
     described: Any, trials: list[tuple[int, float | None, int, bool]]
 ) -> None:
+    figures: dict[int, list[float]] = {}
+    for case, figure, _, _ in trials:
+        if figure is not None:
+            figures.setdefault(case, []).append(figure)
+    means = [sum(of_case) / len(of_case) for _, of_case in sorted(figures.items())]
     found: PerQuestion = described(trials).tool_calls
-    expected = per_question([f"c{trial[0]:02}" for trial in trials], [trial[1] for trial in trials])
-    low, high = expected.widest_range or (None, None)
-    assert found == (
-        PerQuestion(
-            mean=Measure(value=expected.mean.value, low=expected.mean.low, high=expected.mean.high),
-            median=Measure(value=expected.median.value, low=expected.median.low, high=expected.median.high),
-            lowest=expected.lowest,
-            highest=expected.highest,
-            sd=expected.sd,
-            cases=expected.cases,
-            missing=expected.missing,
-            widest=expected.widest,
-            widest_low=low,
-            widest_high=high,
-        )
-    )
+    mean = log_t_interval(means) if len(means) >= LEAST_CASES else Estimate(found.mean.value, None, None)
+    assert (found.mean.value, found.mean.low, found.mean.high) == pytest.approx((mean.value, mean.low, mean.high))
+    assert found.mean.value == (pytest.approx(sum(means) / len(means)) if means else None)
+    assert Estimate(found.median.value, found.median.low, found.median.high) == order_interval(means, 0.5)
+    assert (found.cases, found.missing) == (len(means), sum(figure is None for _, figure, _, _ in trials))
 
 
 @QUIET
 @given(trials=TRIALS)
-def test_the_pass_rate_by_attempt_is_the_references(
+def test_a_pass_rate_by_attempt_is_the_pass_rate_of_what_that_attempt_decided(
     described: Any, trials: list[tuple[int, float | None, int, bool]]
 ) -> None:
-    expected = pass_rate_by_attempt(*([trial[at] for trial in trials] for at in (0, 2, 3)))
-    assert described(trials).pass_rate_by_attempt == tuple(
-        AttemptRate(attempt=of.attempt, trials=of.trials, rate=of.rate) for of in expected
-    )
+    expected = []
+    for number in sorted({trial[2] for trial in trials}):
+        ended = [(case, passed) for case, _, attempt, passed in trials if attempt == number]
+        cases = sorted({case for case, _ in ended})
+        passes = [sum(passed for other, passed in ended if other == case) for case in cases]
+        rate = pass_rate(passes, [sum(other == case for other, _ in ended) for case in cases])
+        expected.append(AttemptRate(attempt=number, trials=len(ended), rate=rate))
+    assert described(trials).pass_rate_by_attempt == tuple(expected)
 
 
 @QUIET

@@ -87,6 +87,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture(scope="session")
+def all_made() -> tuple[HandMade, ...]:
+    """Every hand-made conversation."""
+    return read_hand_made()
+
+
+@pytest.fixture(scope="session")
 def by_python() -> Callable[[HandMade], Conversation]:
     """The row by the rules in Python."""
     return lambda made: score(made.trace, made.origin, Matcher(made.rules))

@@ -30,6 +30,7 @@ def _row(name: str, **fields: Any) -> Conversation:
         **dict.fromkeys(("input_tokens", "output_tokens", "cached_read_tokens"), 0),
         **dict.fromkeys(("cost_usd", "duration_s", "request_p50_s", "request_p95_s", "started_at"), 1.0),
         "conversation": name,
+        "harness": "codex",
         "outcome": "finished",
         "tools_unavailable": False,
         "guards": {},
@@ -57,7 +58,8 @@ def test_the_first_lines_tell_success_and_whether_it_and_the_cost_changed() -> N
         "Success against yesterday: worse on new cases, -100.0 [-100.0, -81.3] points over 20 pairs;"
         " on a rerun of these too little evidence.",
         "Cost against yesterday: dearer, ×2.00 [2.00, 2.00] over 20 pairs, p < 0.001.",
-        "Every figure is a count, a sum or a fixed rule over what was recorded; no model scored anything.",
+        "Every figure is a count, a sum or a fixed rule over what was recorded; no model scored anything. Whether the"
+        " answers are right is the graders' to say: evalfarm report, evalfarm compare.",
     ]
 
 
@@ -68,6 +70,16 @@ def test_what_needs_a_look_is_listed_with_its_conversation() -> None:
     calm = _metrics([_row("r/0/1", tools=())], [_row("q/0/1", tools=())])
     (listed,) = [block for block in report(calm, ()) if isinstance(block, Listed)]
     assert listed.lines == ("Nothing: every figure is within its threshold.",)
+
+
+def test_the_versions_of_both_sides_are_told_the_baseline_s_first() -> None:
+    now, before = (f"sha256:{digit * 64}" for digit in "ab")
+    found = _metrics(
+        [_row("r/0/1", plugin_version="2", plugin_digest=now)],
+        [_row("q/0/1", plugin_version="1", plugin_digest=before)],
+    )
+    rows = _tables(found)["Versions of the plugin, oldest first"].rows
+    assert [row[:5] for row in rows] == [("before", "x 1", "x", "bbbbbbbb", "1"), ("now", "x 2", "x", "aaaaaaaa", "1")]
 
 
 def test_figures_that_never_came_up_are_left_out_and_guards_are_told() -> None:
@@ -94,6 +106,6 @@ def test_misses_are_told_by_cause_and_by_what_they_show() -> None:
     rows = [_row("r/0/1", misses=("no_tool", "asked_user")), _row("r/1/1", misses=("asked_user",)), _row("r/2/1")]
     title = "What explains the misses: the share of misses whose cause it is, and that show it"
     assert _tables(_metrics(rows, rows))[title].rows == (
-        ("x · x · x", "2 of 3", "no tool", "50.0 %", "50.0 %"),
-        ("x · x · x", "2 of 3", "asked user", "50.0 %", "100.0 %"),
+        ("x · codex · x", "2 of 3", "no tool", "50.0 %", "50.0 %"),
+        ("x · codex · x", "2 of 3", "asked user", "50.0 %", "100.0 %"),
     )

@@ -31,7 +31,12 @@ def told(nights: tuple[Night, ...]) -> list[tuple[str, str, str]]:
 def test_a_night_that_is_fired_in_time_is_run_under_a_name_of_schedule_and_date(shop: Schedule) -> None:
     (night,) = decide("shop", shop, 0.0, (), None, DUE_S + 5)[-1:]
     assert night == Night(
-        schedule="shop", stamp="20261130-0230", due_at=DUE_S, decided_at=DUE_S + 5, decision="on time"
+        schedule="shop",
+        stamp="20261130-0230",
+        due_at=DUE_S,
+        decided_at=DUE_S + 5,
+        decision="on time",
+        next_due_at=DUE_S + DAY_S,
     )
     assert night.run == "shop-20261130-0230"
 

@@ -54,7 +54,7 @@ def test_a_team_is_told_once_however_often_and_by_whomever(
 
 
 def test_a_team_that_cannot_be_told_is_tried_again_later_and_given_up_in_the_end(
-    make_teller: Callable[..., Teller], make_night: MakeNight, make_end: MakeEnd
+    make_teller: Callable[..., Teller], make_night: MakeNight, make_end: MakeEnd, tmp_path: Path
 ) -> None:
     said: list[str] = []
     team, night, end = Team("it answered 500, 4 times"), make_night(), make_end(verdict="failed")
@@ -62,16 +62,18 @@ def test_a_team_that_cannot_be_told_is_tried_again_later_and_given_up_in_the_end
     for look in range(10):
         teller.tell(night, end, look * TELL_AGAIN_S / 2)
     assert len(team.heard) == MOST_TELLINGS
-    told = "schedule shop: receiver team was not told of night 20261130-0230: it answered 500, 4 times"
+    place = f"{tmp_path}/evalfarm.toml:8: receivers.team"
+    told = f"schedule shop: night 20261130-0230: {place} was not told: it answered 500, 4 times"
     assert said == [told] * MOST_TELLINGS
 
 
 def test_a_variable_that_is_not_set_is_named(
-    make_teller: Callable[..., Teller], make_night: MakeNight, make_end: MakeEnd
+    make_teller: Callable[..., Teller], make_night: MakeNight, make_end: MakeEnd, tmp_path: Path
 ) -> None:
     said: list[str] = []
     assert not make_teller(Team(), said, {}).tell(make_night(), make_end(verdict="regressed"), 0.0)
-    assert said == ["schedule shop: receiver team was not told of night 20261130-0230: TEAM_WEBHOOK is not set here"]
+    place = f"{tmp_path}/evalfarm.toml:8: receivers.team"
+    assert said == [f"schedule shop: night 20261130-0230: {place} was not told: TEAM_WEBHOOK is not set here"]
 
 
 def test_a_folder_gets_the_night_s_papers(
@@ -92,4 +94,5 @@ def test_a_folder_that_cannot_be_written_fails_nothing(
     (tmp_path / "out").write_text("a file", encoding="utf-8")
     assert not make_teller(Team(), said).tell(make_night(), make_end(), 0.0)
     why = f"{tmp_path}/out cannot be written: File exists"
-    assert said == [f"schedule shop: receiver files was not told of night 20261130-0230: {why}"]
+    place = f"{tmp_path}/evalfarm.toml:12: receivers.files"
+    assert said == [f"schedule shop: night 20261130-0230: {place} was not told: {why}"]

@@ -20,6 +20,7 @@ from worker.attempt import observe
 from worker.cell.cell import MODEL_URL_INSIDE, TOOLS_URL_INSIDE, bind_unix, check_isolation, open_cell
 from worker.cell.codex_home import adapt
 from worker.cell.codex_runtime import Codex, find_codex
+from worker.cell.in_cell import MOST_PROCESSES
 
 pytestmark = [
     pytest.mark.anyio,
@@ -129,6 +130,27 @@ print([line.split()[1] for line in Path("/proc/self/status").read_text().splitli
     assert said == f"1000 1000 agent cell\n{['0' * 16] * 5}\n"
 
 
+async def test_a_cell_may_hold_so_many_processes_and_no_more(inside: Any) -> None:
+    said = await inside("import resource; print(resource.getrlimit(resource.RLIMIT_NPROC))")
+    assert said == f"({MOST_PROCESSES}, {MOST_PROCESSES})\n"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the kernel holds a worker that runs as root to no such limit")
+async def test_whoever_starts_more_is_refused(inside: Any) -> None:
+    said = await inside(f"""
+import os, time
+begun = 0
+try:
+    for _ in range({MOST_PROCESSES + 100}):
+        if os.fork() == 0:
+            time.sleep(600)
+        begun += 1
+except BlockingIOError:
+    print("refused", begun < {MOST_PROCESSES})
+""")
+    assert said == "refused True\n"
+
+
 async def test_a_cell_that_never_opens_its_doors_closes_all_the_same(tmp_path: Path) -> None:
     room = tmp_path / "room"
     room.mkdir()
@@ -184,6 +206,25 @@ async def test_nothing_that_a_hostile_model_tries_in_a_cell_gets_it_anywhere(att
     assert {shell.output for shell in trace.shell_commands if REACHED in shell.output} == set()
     assert {shell.output for shell in trace.shell_commands} == {"out of reach\n"}
     assert SECRET not in trace.model_dump_json()
+
+
+async def test_a_bomb_of_processes_ends_with_its_attempt_and_the_next_one_runs_as_ever(
+    attempt_in: Any, processes_of: Any, eventually: Any
+) -> None:
+    # Bounded, should a cell not hold it: a tree of 255 shells, each of which waits for a program of its own.
+    bomb = "b() { if [ $1 -gt 0 ]; then b $(($1 - 1)) & b $(($1 - 1)) & fi; sleep 60101; }; b 7"
+    calls = [
+        {"tool": "exec_command", "arguments": {"cmd": bomb, "yield_time_ms": 2_000}},
+        {"tool": "look", "arguments": {"at": "shelf"}},
+    ]
+    script = [{"when": "shelf", "calls": calls, "answer": "It is full."}]
+    running = asyncio.create_task(attempt_in("sim-careful", simulation={"script": script}))
+    await eventually(lambda: len(processes_of("sleep\00060101")) > 100)
+    trace = await running
+    assert (trace.outcome, trace.failure, trace.answer) == ("finished", None, "It is full.")
+    await eventually(lambda: not processes_of("60101"))  # the kernel is at it when the worker goes on
+    after = await attempt_in("sim-careful")
+    assert (after.outcome, after.answer, after.shell_commands) == ("finished", "It is full.", ())
 
 
 async def test_with_the_products_own_sandbox_only_the_agents_shell_still_sees_none_of_the_workers_secrets(

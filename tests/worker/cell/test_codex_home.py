@@ -11,7 +11,7 @@ from evalfarm.contracts.suite import Plugin
 from evalfarm.errors import HarnessUnavailable, SuiteError
 from worker.cell.cell import lay_out
 from worker.cell.codex_home import adapt, template_home
-from worker.cell.codex_plugin import mention, plugin_files, server_entry
+from worker.cell.codex_plugin import marketplace_digest, mention, plugin_files, server_entry
 from worker.cell.codex_runtime import codex_version, find_codex
 
 PLUGIN = Plugin(name="Shop", version="1.2.0", description="A shop.")
@@ -100,6 +100,16 @@ def test_a_folder_that_does_not_describe_the_server_is_the_suites_mistake(
         "it needs .codex-plugin/plugin.json, and a .mcp.json whose mcpServers holds that entry; "
         "plugin.server names another one"
     )
+
+
+def test_a_marketplace_is_known_by_every_file_that_codex_installs_and_by_who_may_run_it(folder: Path) -> None:
+    before = marketplace_digest(PLUGIN, folder)
+    assert marketplace_digest(PLUGIN, folder) == before
+    assert marketplace_digest(PLUGIN.model_copy(update={"name": "Other"}), None) != marketplace_digest(PLUGIN, None)
+    (folder / "skills/buy/run.sh").chmod(0o644)
+    tame = marketplace_digest(PLUGIN, folder)
+    (folder / "skills/buy/run.sh").write_text("else")
+    assert len({before, tame, marketplace_digest(PLUGIN, folder)}) == 3
 
 
 def test_a_question_is_addressed_to_the_plugin_as_the_product_does() -> None:

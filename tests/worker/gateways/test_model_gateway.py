@@ -10,6 +10,7 @@ import pytest
 import zstandard
 
 from evalfarm.contracts.run import ModelRequest
+from worker.gateways.line import Lines
 from worker.gateways.model_gateway import ModelGateway
 from worker.gateways.reply import Reply
 from worker.gateways.serving import loopback, serving
@@ -182,9 +183,10 @@ async def test_without_a_word_from_the_provider_each_wait_is_longer_than_the_las
 
 async def test_a_provider_that_cannot_be_reached_is_an_outage(providing: Any, whole: Any) -> None:
     async with providing(whole) as (upstream, _):
-        model = gateway(Upstream(httpx2.AsyncClient(base_url=upstream.client.base_url, trust_env=False), {}, False))
+        base = upstream.carrier.base
+    model = gateway(Upstream(Lines(base, 5.0, 5.0), {}, False))
     status, _, told = await forward(model)  # nobody listens there any more
-    failed = "ConnectError: All connection attempts failed"
+    failed = f"ConnectError: [Errno 111] Connect call failed ('127.0.0.1', {base.port})"
     assert (status, json.loads(told)["error"]["message"]) == (502, failed)
     assert [untimed(request) for request in model.requests] == [record(None, failed, (failed,) * (MAX_TRIES - 1))]
     assert model.outage == f"the model's provider stayed unusable: {'; '.join([failed] * MAX_TRIES)}"
@@ -372,6 +374,22 @@ async def test_once_the_tools_were_shown_later_requests_may_do_without(providing
         model = gateway(upstream, must_show=MUST_SHOW)
         statuses = [(await forward(model, body))[0] for body in (showing("buy", "look"), showing())]
     assert (statuses, len(provider.asked), model.unseen) == ([200, 200], 2, ())
+
+
+async def test_a_side_call_is_recorded_as_one_with_what_was_written_to_the_cache(
+    providing: Any, said: Any, response: Callable[..., dict[str, Any]]
+) -> None:
+    usage = {**response()["usage"], "input_tokens_details": {"cached_tokens": 40, "cache_write_tokens": 7}}
+    answer = said(body=json.dumps(response(usage=usage)).encode(), headers={"content-type": "application/json"})
+    kinds = [{"x-codex-turn-metadata": json.dumps({"request_kind": kind})} for kind in ("turn", "compaction")]
+    async with providing(answer) as (upstream, _):
+        model, listener = gateway(upstream), loopback()
+        base = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+        async with serving(model.app(), listener), httpx2.AsyncClient(base_url=base, trust_env=False) as client:
+            for headers in kinds:
+                assert (await client.post("/responses", content=ASKED, headers=headers)).content == answer.body
+    told = FIGURES | {"cached_write_tokens": 7}
+    assert [untimed(request) for request in model.requests] == [record(200, **told), record(200, side=True, **told)]
 
 
 async def test_our_own_loop_reaches_the_provider_through_the_same_core(providing: Any, whole: Any) -> None:

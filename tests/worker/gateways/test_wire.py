@@ -8,11 +8,11 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worker.gateways.wire import UsageReader, decoded, json_object, retry_after_s, tools_shown
+from worker.gateways.wire import UsageReader, decoded, is_side_call, json_object, retry_after_s, tools_shown
 
 USAGE = {
     "input_tokens": 100,
-    "input_tokens_details": {"cached_tokens": 40},
+    "input_tokens_details": {"cached_tokens": 40, "cache_write_tokens": 7},
     "output_tokens": 20,
     "output_tokens_details": {"reasoning_tokens": 5},
 }
@@ -27,6 +27,7 @@ FIGURES = {
     "model": "gpt-x-2026-01-01",
     "input_tokens": 100,
     "cached_tokens": 40,
+    "cached_write_tokens": 7,
     "output_tokens": 20,
     "reasoning_tokens": 5,
 }
@@ -162,3 +163,26 @@ def test_the_providers_wish_to_be_left_alone_is_read_as_seconds_or_as_a_date_by_
     headers: dict[str, str], seconds: float | None
 ) -> None:
     assert retry_after_s(headers, datetime(2026, 10, 21, 7, 28, 10, tzinfo=UTC)) == seconds
+
+
+def turn_metadata(**told: Any) -> dict[str, str]:
+    return {"X-Codex-Turn-Metadata": json.dumps({"thread_id": "t", **told})}
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "side"),
+    [
+        ("/responses", {}, False),
+        ("/responses", turn_metadata(), False),
+        ("/responses", turn_metadata(request_kind="turn"), False),
+        ("/responses", turn_metadata(request_kind="compaction"), True),
+        ("/responses", turn_metadata(request_kind="turn") | {"x-openai-subagent": "review"}, True),
+        ("/responses", turn_metadata(request_kind="turn") | {"x-openai-subagent": "collab_spawn"}, False),
+        ("/responses", {"x-codex-turn-metadata": "no JSON"}, False),
+        ("/responses/compact", {}, True),
+    ],
+)
+def test_a_side_call_is_known_by_what_codex_says_of_it_and_by_where_it_goes(
+    path: str, headers: dict[str, str], side: bool
+) -> None:
+    assert is_side_call(path, headers) is side
