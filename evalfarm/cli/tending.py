@@ -27,9 +27,10 @@ _MOST_NAMED = 5
 @click.command(epilog="Example: EVALFARM_REDIS_URL=redis://queue:6379/0 evalfarm scheduler")
 @health_port
 def scheduler(health_port: int | None) -> None:
-    """Tend every open run until stopped: feed, reap, archive, seal; then have its conversations scored.
+    """Tend every open run until stopped: feed, reap, archive, seal.
 
-    Several may run at once; none needs to lead. A run that was tended here and that Redis has lost is built anew.
+    The conversations of what it seals are scored meanwhile. Several may run at once; none needs to lead. A run that was
+    tended here and that Redis has lost is built anew.
     """
     settings = load_settings()
     pulse = Pulse(time.monotonic, _READY_S)

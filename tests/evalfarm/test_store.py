@@ -13,6 +13,7 @@ from evalfarm.contracts.run import Arm, Manifest, Plan, Telemetry, ToolCall, Tra
 from evalfarm.contracts.suite import Suite
 from evalfarm.contracts.verdict import Label, Result, RunSummary
 from evalfarm.errors import StoreUnavailable, UnknownName, UsageError
+from evalfarm.objects import Objects
 from evalfarm.store import Store
 from tests.faults.s3 import SECRET, Bucket, bucket_of, s3_server
 
@@ -345,3 +346,12 @@ os.wait()
     )
     told = f"cannot write {tmp_path.as_uri()}: object storage was used before this process was forked\n"
     assert (run.stdout, run.stderr) == (told, "")
+
+
+def test_what_a_killed_writer_left_unfinished_stands_in_nobodys_way_and_in_no_list(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "a.json#1").write_bytes(b"half")
+    objects = Objects(tmp_path.as_uri())
+    assert [objects.write("runs/a.json", data) for data in (b"whole", b"other")] == [True, False]
+    assert (objects.read("runs/a.json"), objects.names("runs")) == (b"whole", ["a.json"])
+    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["a.json", "a.json#1"]

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import fisher_exact
 
 from evalfarm.analysis.statistics.comparisons import (
     Comparison,
@@ -12,6 +13,7 @@ from evalfarm.analysis.statistics.comparisons import (
     Needed,
     compare,
     difference_in_differences,
+    losses_alike,
 )
 from evalfarm.analysis.statistics.paired import CaseCounts, Difference, case_counts, rerun_test
 from evalfarm.analysis.statistics.ranking import Ranked, rank
@@ -188,3 +190,13 @@ def test_places_are_ranges_that_every_arm_can_take_and_somebody_can_be_first(pas
     assert min(one.best for one in found) == 1
     assert max(one.worst for one in found) == len(passes)
     assert np.mean([(one.best + one.worst) / 2 for one in found]) == near((len(passes) + 1) / 2)
+
+
+#: Of an arm: trials decided, and trials that were lost.
+ARM = st.tuples(st.integers(0, 3_000), st.integers(0, 300))
+
+
+@given(ARM, ARM)
+def test_losses_are_alike_by_fisher_s_exact_test(one: tuple[int, int], other: tuple[int, int]) -> None:
+    arms = [case_counts([0], [decided], [decided + lost]) for decided, lost in (one, other)]
+    assert losses_alike(*arms) == pytest.approx(fisher_exact([one, other])[1], rel=1e-7, abs=1e-300)
