@@ -123,14 +123,7 @@ def register(app: App, open_shift: OpenShift, on_ready: Callable[[], None]) -> N
     told_to_stop = mmap.mmap(-1, 1)
 
     def start(**_: Any) -> None:
-        # Celery's hard time limit kills a group only where the child leads one: then nothing it started survives.
-        with suppress(PermissionError):
-            os.setpgid(0, 0)
-        _die_with(main_process)
-        # What was imported stays; and a trial's records hold no circles, so that garbage need not be looked for with
-        # every trial, which took a twentieth of its CPU time.
-        gc.freeze()
-        gc.set_threshold(_COLLECTED_EVERY)
+        _settle_child(main_process)
         process[:] = [_Process(open_shift, lambda: told_to_stop[0] != 0)]
 
     def end(**_: Any) -> None:
@@ -157,6 +150,17 @@ def register(app: App, open_shift: OpenShift, on_ready: Callable[[], None]) -> N
     def run_trials(run: str, indices: list[int]) -> None:
         here = process[0]
         here.runner.run(here.run(run, indices))
+
+
+def _settle_child(parent: int) -> None:
+    # Celery's hard time limit kills a group only where the child leads one: then nothing it started survives.
+    with suppress(PermissionError):
+        os.setpgid(0, 0)
+    _die_with(parent)
+    # What was imported stays; and a trial's records hold no circles, so that garbage need not be looked for with
+    # every trial, which took a twentieth of its CPU time.
+    gc.freeze()
+    gc.set_threshold(_COLLECTED_EVERY)
 
 
 def _die_with(parent: int) -> None:

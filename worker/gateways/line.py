@@ -8,7 +8,7 @@ import asyncio
 import ssl
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -63,11 +63,10 @@ class Lines:
     async def post(self, path: str, headers: Mapping[str, str], body: bytes) -> Answer:
         """Send a request and give the answer. Raises httpx2.HTTPError."""
         line = self._kept() or await self._connected()
-        try:
+        with ExitStack() as failing:
+            failing.callback(line.cut)
             status, told = await line.ask(self._head(path, headers, body), body)
-        except BaseException:
-            line.cut()
-            raise
+            failing.pop_all()
         answer = _Answer(status, told, line, self)
         if told.get("content-encoding", "identity") != "identity":  # not what was asked for; httpx2 undoes it
             return httpx2.Response(status, headers=told, content=answer.aiter_bytes())
@@ -194,12 +193,11 @@ class _Answer:
         try:
             while self._line is not None and (part := await self._line.part()):
                 yield part
-        except BaseException:
-            await self.aclose()
-            raise
-        if self._line is not None:
-            self._lines.give_back(self._line)
-            self._line = None
+            if self._line is not None:
+                self._lines.give_back(self._line)
+                self._line = None
+        finally:
+            await self.aclose()  # of one that was not read to its end
 
     async def aclose(self) -> None:
         if self._line is not None:
