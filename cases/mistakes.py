@@ -22,6 +22,9 @@ _WANTED = {
     "model_type": "a mapping of fields",
 }
 _MEMBERS_OF_SCALAR = frozenset({"str", "int", "float", "bool"})
+_MISSING = {
+    "at": "the path to what is compared: `at: title` for a field of that name, `at: notes[*]` for records of a list"
+}
 _NAME_RULE = "begin with a letter or digit; then letters, digits, '.', '_' and '-', 100 in all at most"
 
 
@@ -42,7 +45,7 @@ def _mistake(detail: ErrorDetails, document: Document) -> Mistake:
         return document.mistake(loc, f"must be text, a number, or true or false, not {_kind_of(value)}")
     match kind:
         case "missing":
-            text = "is missing"
+            text, hint = "is missing", _MISSING.get(str(loc[-1]), "")
         case "extra_forbidden":
             text, hint = "unknown field", did_you_mean(str(loc[-1]), _fields_at(loc[:-1]), "the fields here")
         case "string_pattern_mismatch":

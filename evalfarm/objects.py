@@ -6,7 +6,7 @@ Which keys there are is decided in `store`.
 import os
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from itertools import count
 from pathlib import Path
@@ -24,6 +24,7 @@ from evalfarm.errors import StoreUnavailable
 from evalfarm.settings import public_url
 
 if TYPE_CHECKING:
+    from obstore import ObjectMeta
     from obstore.store import RetryConfig
 
 #: Times that a write is sent in all, each with obstore's own tries: for what obstore does not send again by itself.
@@ -42,6 +43,7 @@ _RETRIES: "RetryConfig" = {
 
 #: Keys that are the names of their files as they are; obstore writes other characters in another way.
 _PLAIN = re.compile(r"(\w[\w.-]*/)*\w[\w.-]*", re.ASCII)
+_UNFINISHED = re.compile(r"#\d+$", re.ASCII)
 
 
 class Stamp(NamedTuple):
@@ -96,7 +98,7 @@ class Objects:
                 except AlreadyExistsError:
                     # S3 answers 409, which obstore takes for 412, while another write of the key is under way: that
                     # one may yet come to nothing, so only a key that is there exists.
-                    if self._exists(key):
+                    if self._look_at(key) is not None:
                         return False
                 except GenericError as error:
                     # A write that timed out may have taken effect, so obstore does not send it again. Ours can be.
@@ -107,25 +109,19 @@ class Objects:
     def version(self, key: str) -> str | None:
         """What tells a key's content from what it held before, without reading it; None: there is no such key."""
         with self._reaching("read"):
-            try:
-                found = obstore.head(self._backend, key)
-            except FileNotFoundError:
-                return None
-            return found["e_tag"] or f"{found['last_modified'].isoformat()}/{found['size']}"
+            found = self._look_at(key)
+        return None if found is None else found["e_tag"] or f"{found['last_modified'].isoformat()}/{found['size']}"
 
-    def _exists(self, key: str) -> bool:
+    def _look_at(self, key: str) -> "ObjectMeta | None":
         try:
-            obstore.head(self._backend, key)
+            return obstore.head(self._backend, key)
         except FileNotFoundError:
-            return False
-        return True
+            return None
 
     def stamp(self, key: str) -> Stamp | None:
         """Which content a key holds; None: there is no such key."""
         with self._reaching("read"):
-            try:
-                found = obstore.head(self._backend, key)
-            except FileNotFoundError:
+            if (found := self._look_at(key)) is None:
                 return None
         written_at = found["last_modified"].timestamp()
         return Stamp(found["e_tag"] or f"{written_at}-{found['size']}", written_at)
@@ -160,9 +156,11 @@ class Objects:
                 going = [entry["path"] for entry in page if entry["path"] not in last]
                 obstore.delete(backend, going)
                 gone += len(going)
-            for key in (key for key in last if self._exists(key)):
+            for key in (key for key in last if self._look_at(key) is not None):
                 obstore.delete(backend, key)
                 gone += 1
+            if self._folder is not None:
+                clear_unfinished(f"{self._folder}/{prefix}")
         return gone
 
     def delete(self, key: str) -> None:
@@ -224,7 +222,7 @@ def create_file(path: str, data: bytes) -> bool:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
             continue
         try:
-            with open(file, "wb", buffering=0) as out:
+            with open(file, "wb") as out:  # buffered: by itself, a disk that fills up takes a part and says nothing
                 out.write(data)
             os.link(staged, path)
         except FileExistsError:
@@ -233,6 +231,15 @@ def create_file(path: str, data: bytes) -> bool:
             os.unlink(staged)
         return True
     raise AssertionError("unreachable: there is always another number")
+
+
+def clear_unfinished(folder: str) -> None:
+    """Remove the files that killed writers left unfinished, which no list shows, and what folders they kept."""
+    for place, _, names in os.walk(folder, topdown=False):
+        for name in filter(_UNFINISHED.search, names):
+            Path(place, name).unlink(missing_ok=True)
+        with suppress(OSError):  # there is more in it
+            os.rmdir(place)
 
 
 def _open(url: str) -> ObjectStore:

@@ -2,16 +2,18 @@
 
     {home}/patches/{plugin}/patch.json           Patch: that it stands; replaced at once or not at all
     {home}/patches/{plugin}/{digest}/plugin/…    the tree as it was when it was patched, as files
+    {home}/patches/lock                          held by whoever changes any of it, and shared by who takes a tree up
 
 A patch stands for the runs that are started from this home, and for nobody else's: who shares the store goes on with
 what is released. Of a run's plan it is part like any file, so a restored patch takes nothing from a run under way.
 """
 
+import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,9 +23,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from evalfarm.contracts.base import Contract, Name, digest, digest_bytes
 from evalfarm.contracts.run import Isolation
-from evalfarm.errors import UnknownName, UsageError
+from evalfarm.errors import InfrastructureError, UnknownName, UsageError
 
 _RECORD = "patch.json"
+_LOCK = "lock"
 _TREE = "plugin"
 _DIGITS = 24
 _NAME: TypeAdapter[str] = TypeAdapter(Name)
@@ -109,6 +112,27 @@ class Patches:
                 f"evalfarm plugin patch {plugin} --restore puts the released one back",
             ) from error
 
+    def taken_up(self, plugin: str) -> tuple[Patch, PluginTree] | None:
+        """The patch of a plugin with its tree, both as they stood at one moment; None: it is not patched here.
+
+        Raises UsageError as `standing` and `tree` do.
+        """
+        if self.standing(plugin) is None:
+            return None  # as a rule: then nothing is waited for
+        with self._locked(fcntl.LOCK_SH):
+            patch = self.standing(plugin)
+            return None if patch is None else (patch, self.tree(patch))
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """For `keep`, `stand` and what goes between: while the block lasts nobody else changes a patch of this home.
+
+        Otherwise one patch that comes to stand would remove the copy of another that is being installed. Raises
+        InfrastructureError where something in the block cannot be written.
+        """
+        with self._locked(fcntl.LOCK_EX):
+            yield
+
     def keep(self, plugin: str, tree: PluginTree) -> Path:
         """A folder that holds a copy of a tree, which does not stand yet. Safe to repeat."""
         kept = self._kept(plugin, tree.digest)
@@ -136,12 +160,15 @@ class Patches:
         self._forget(self._of(plugin), but=self._kept(plugin, standing.digest).parent if standing else None)
 
     def restore(self, plugin: str) -> bool:
-        """Put the released plugin back; False: it was not patched."""
+        """Put the released plugin back; False: it was not patched. Raises InfrastructureError where it cannot."""
         folder = self._of(plugin)
-        was = (folder / _RECORD).exists()
-        (folder / _RECORD).unlink(missing_ok=True)
-        shutil.rmtree(folder, ignore_errors=True)
-        return was
+        if not folder.exists():
+            return False
+        with self.changing():
+            was = (folder / _RECORD).exists()
+            (folder / _RECORD).unlink(missing_ok=True)
+            shutil.rmtree(folder, ignore_errors=True)
+            return was
 
     def tree(self, patch: Patch) -> PluginTree:
         """The tree of a patch that stands. Raises UsageError when its copy is not the one that was patched."""
@@ -154,6 +181,20 @@ class Patches:
             f"the patch of plugin {patch.plugin!r} is not whole any more: what {kept} holds is not what was patched",
             f"patch it again: evalfarm plugin patch {patch.source}; or put the released one back with --restore",
         )
+
+    @contextmanager
+    def _locked(self, how: int) -> Iterator[None]:
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            with (self._folder / _LOCK).open("ab") as lock:
+                fcntl.flock(lock, how)
+                yield
+        except OSError as error:
+            where = error.filename or self._folder
+            raise InfrastructureError(
+                f"the patches of this home cannot be kept: {where}: {error.strerror or error}",
+                "set EVALFARM_HOME to a folder that you may write to, with room for a copy of the plugin",
+            ) from error
 
     def _kept(self, plugin: str, content: str) -> Path:
         return self._of(plugin) / content.removeprefix("sha256:")[:_DIGITS] / _TREE

@@ -150,11 +150,13 @@ def _said_in_files(environ: Mapping[str, str]) -> dict[str, str]:
             said[name] = file.read_text(encoding="utf-8").rstrip("\n")
         except (OSError, UnicodeDecodeError) as error:
             raise _unread(name, file, error) from error
+        if "\0" in said[name]:  # which no variable can hold
+            raise _unread(name, file, ValueError())
     return {name: value for name, value in said.items() if value}
 
 
 def _unread(name: str, path: Path, error: Exception) -> UsageError:
-    why = getattr(error, "strerror", None) or "it is not text in UTF-8"
+    why = getattr(error, "strerror", None) or "it is not plain text in UTF-8"
     return UsageError(
         f"the secret {name} cannot be read from {path}: {why}",
         hint="let the user that evalfarm runs as read it, or see docs/reference/settings.md for EVALFARM_SECRETS",

@@ -122,7 +122,7 @@ class PluginServer:
 
     async def call(self, name: str, arguments: dict[str, Any]) -> mcp_types.CallToolResult:
         """Call a tool. Raises CALL_ERRORS as they come: the tool gateway records them."""
-        if self._client is None:
+        if self._client is None or self._leave.is_set():  # of a server that is gone the library says it was never there
             raise ConnectionError("the MCP server is not connected")
         return await self._client.call_tool(name, arguments, read_timeout_seconds=CALL_TIMEOUT_S)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from cases.answer_functions import AnswerFunction
 from evalfarm.broker import make_app
-from evalfarm.cli.aside import Aside
+from evalfarm.cli.beside.aside import Aside
 from evalfarm.cli.connecting import open_redis
 from evalfarm.cli.stored import stored_functions
 from evalfarm.contracts.run import Plan, Trace

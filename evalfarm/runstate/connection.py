@@ -44,13 +44,16 @@ def connect(url: str) -> redis.Redis:
     else:
         options["socket_keepalive"] = True
     try:
-        return redis.Redis.from_url(url, **options)
-    except ValueError as error:
+        client = redis.Redis.from_url(url, **options)
+        pool = client.connection_pool
+        pool.connection_class(**pool.connection_kwargs)  # opens nothing, and refuses an option that there is not
+    except (ValueError, TypeError, redis.RedisError) as error:
         shown = re.sub(r"//.*@", "//", url.partition("?")[0])
         raise UsageError(
             f"{shown!r} is no address of a Redis server: {error}",
             hint="EVALFARM_REDIS_URL is redis://HOST:PORT/DB, rediss://HOST:PORT/DB or unix:///PATH",
         ) from error
+    return client
 
 
 def address(client: redis.Redis) -> str:

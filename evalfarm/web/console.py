@@ -17,6 +17,7 @@ from evalfarm.web import bundles, conversation_list, run_page, version_page, ver
 from evalfarm.web.api import Api
 from evalfarm.web.asking import Ask, one_of, read_ask
 from evalfarm.web.conversation_page import shown
+from evalfarm.web.datasets import DATASETS
 from evalfarm.web.desk import Desk, Question, in_thread, question, unchanged
 from evalfarm.web.desk import headers as headers_of
 from evalfarm.web.exporting import SUFFIXES, Format
@@ -142,7 +143,7 @@ class Console:
             narrowed=narrowed,
             listed=listed,
             grid=conversation_list.grid(listed),
-            known=conversation_list.known(asked.sources),
+            known=conversation_list.known(asked.named),
             steps=conversation_list.other_pages(ask, narrowed, listed.matched),
             download=link("datasets", "conversations.csv", **ask.model_dump(exclude={"source"}), source="all"),
             waiting=asked.left_out,
@@ -172,8 +173,10 @@ class Console:
         """A dataset as the API gives it."""
         name, _, suffix = request.path_params["file"].partition(".")
         form: Format | None = next((form for form, end in SUFFIXES.items() if end == suffix), None)
-        if form is None:
-            raise not_found("there is no such file", "they end in .csv, .json, .jsonl, .md and .parquet")
+        if form is None or name not in DATASETS:
+            raise not_found(
+                "there is no such file", f"{', '.join(DATASETS)}, ending in .csv, .json, .jsonl, .md or .parquet"
+            )
         asked = self._question(request, read_ask(request.query_params.multi_items()))
         return unchanged(request, asked) or await self._api.file(asked, name, form)
 

@@ -69,10 +69,15 @@ class Question:
     tag: str
 
     @property
+    def named(self) -> tuple[Held, ...]:
+        """The sources whose names may be told: of imports, which have no one suite, a scoped token is told nothing."""
+        return tuple(held for held in self.sources if held.suite or not self.what.suites)
+
+    @property
     def left_out(self) -> tuple[Held, ...]:
-        """Finished sources whose conversations are in no answer yet. Of imports a scoped token is told nothing."""
+        """Finished sources whose conversations are in no answer yet, as far as they may be named."""
         waiting = set(self.seen.waiting)
-        return tuple(held for held in self.sources if held in waiting and not (self.what.suites and not held.suite))
+        return tuple(held for held in self.named if held in waiting)
 
 
 def question(desk: Desk, request: Request, ask: Ask) -> Question:

@@ -16,7 +16,7 @@ from evalfarm.contracts.bundle import Import
 from evalfarm.contracts.conversation_rules import ConversationRules
 from evalfarm.contracts.run import Manifest
 from evalfarm.conversations import Conversations
-from evalfarm.errors import EvalFarmError, InfrastructureError
+from evalfarm.errors import EvalFarmError, InfrastructureError, UnknownName
 from evalfarm.objects import Stamp
 from evalfarm.store import Store
 from evalfarm.web.sheets import SHEETS, sheets_of, write_sheet
@@ -86,7 +86,8 @@ class Holdings:
         Raises StoreUnavailable; what was seen before stays.
         """
         before = {(held.kind, held.name): held for held in self.seen.sources}
-        found = [self._run(manifest, before.get(("run", manifest.run))) for manifest in self._runs()]
+        runs = (self._run(manifest, before.get(("run", manifest.run))) for manifest in self._runs())
+        found = [held for held in runs if held is not None]
         found += [self._import(made, before.get(("import", made.name))) for made in self._kept.imports()]
         self._show(found)
         for at, held in enumerate(found):
@@ -108,19 +109,24 @@ class Holdings:
         names = self._store.objects.names("runs")
         if any(name not in self._manifests for name in names):
             self._manifests = {manifest.run: manifest for manifest in self._store.runs()}
-        return list(self._manifests.values())
+        # A run may have been deleted meanwhile, as `evalfarm prune` does.
+        return [self._manifests[name] for name in names if name in self._manifests]
 
-    def _run(self, manifest: Manifest, before: Held | None) -> Held:
+    def _run(self, manifest: Manifest, before: Held | None) -> Held | None:
+        """A run as it is now; None: somebody is deleting it."""
         run = manifest.run
         summed = self._store.objects.stamp(f"runs/{run}/summary.json")
         rows = self._rows_stamp(f"runs/{run}", summed)
         stamp = f"{run} {summed and summed.tag} {rows and rows.tag}"
         if before is not None and before.stamp == stamp:
             return before
+        try:
+            plan, summary = self._store.get_plan(run), self._store.get_summary(run) if summed else None
+        except UnknownName:
+            return None
         folder = self._room()
-        summary = self._store.get_summary(run) if summed else None
         day = datetime.fromtimestamp(manifest.created_at, tz=UTC).strftime("%Y-%m-%d")
-        for table, documents in sheets_of(manifest, self._store.get_plan(run), summary, day).items():
+        for table, documents in sheets_of(manifest, plan, summary, day).items():
             write_sheet(table, documents, folder / f"{table}.parquet")
         return Held(
             name=run,

@@ -57,7 +57,7 @@ def told_of(error: Exception) -> Told:
         case Refusal():
             told = error.told
         case UnknownName():
-            told = Told(404, "not_found", error.message, error.hint)
+            told = Told(404, "not_found", error.message)  # its hint may name runs that the token does not reach
         case UsageError():
             told = Told(400, "bad_query", error.message, error.hint)
         case InfrastructureError():

@@ -18,6 +18,7 @@ CONFIRM_PATIENCE_S = 72_000.0
 MOST_MISSED = 50
 #: Times that a receiver is tried, and the seconds between two of them, or for one that was never heard of again.
 MOST_TELLINGS, TELL_AGAIN_S = 3, 900.0
+_MOST_CASES = 5
 
 
 def decide(
@@ -86,7 +87,7 @@ def not_started(night: Night, why: str, now_s: float) -> NightEnd:
 
 def judged(night: Night, summary: RunSummary, gate: Gate, now_s: float) -> NightEnd:
     """The end of a night that its gate judged."""
-    reasons = tuple(f"{arm.arm.name}: {'; '.join(arm.reasons)}" for arm in gate.arms if arm.verdict == gate.verdict)
+    reasons = tuple(f"{arm.arm.name}: {'; '.join(_why(arm))}" for arm in gate.arms if arm.verdict == gate.verdict)
     return NightEnd(
         schedule=night.schedule,
         stamp=night.stamp,
@@ -97,6 +98,15 @@ def judged(night: Night, summary: RunSummary, gate: Gate, now_s: float) -> Night
         confirm=gate.confirm,
         ended_at=now_s,
     )
+
+
+def _why(arm: GatedArm) -> tuple[str, ...]:
+    """An arm's reasons, and the cases behind a drop: whoever is woken by it looks at these first."""
+    named = [suspect.name for suspect in arm.night.suspects if suspect.named] if arm.night is not None else []
+    if not named:
+        return arm.reasons
+    more = f" and {len(named) - _MOST_CASES} more" if len(named) > _MOST_CASES else ""
+    return (*arm.reasons, f"behind it: {', '.join(named[:_MOST_CASES])}{more}")
 
 
 def unjudged(

@@ -11,7 +11,7 @@ import yaml
 from cases.answer_functions import load_functions
 from cases.loader import load_suite
 from evalfarm.analysis.summary.aggregate import summarize
-from evalfarm.cli.sources import read_source
+from evalfarm.cli.reading.sources import read_source
 from evalfarm.contracts.judging import CriterionLabel, Opinion, TrialOpinions
 from evalfarm.contracts.run import Arm, Plan, Telemetry, ToolCall, Trace, Turn
 from evalfarm.contracts.verdict import LabelValue, Result

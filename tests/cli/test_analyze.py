@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from evalfarm.cli.analyze import analyze
+from evalfarm.cli.reading.analyze import analyze
 from evalfarm.contracts.verdict import RunSummary
 from evalfarm.errors import UsageError
 
@@ -46,7 +46,7 @@ def test_the_published_study_is_told_in_three_lines(study: Path, analyzed: Calla
     lines = [line.rstrip() for line in analyzed(study).splitlines()]
     assert lines[:5] == [
         "324 planned = 284 passed + 40 failed + 0 inconclusive + 0 infra failed + 0 not run",
-        "Weakest: all trials: 284 of 324 trials, by case 87.7 % [82.1, 91.6]",
+        "Weakest: all trials: 284 of 324 trials passed, by case 87.7 % [82.1, 91.6]",
         "Steadiness: 21.3 % flipped at 3 repeats, D 14.2 % [9.8, 20.2], spread no more than rerun noise.",
         "FOREIGN: these rows were not produced by evalfarm; what was run is not known.",
         "Rows of study, 324 attempts",

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cases.loader import load_suite
-from evalfarm.cli.aside import Aside, Listing, Servers
+from evalfarm.cli.beside.aside import Aside, Listing, Servers
 from evalfarm.contracts.suite import Server
 from evalfarm.errors import InfrastructureError, ServerUnavailable
 from evalfarm.settings import Settings, load_settings
@@ -70,7 +70,7 @@ def test_a_fault_of_ours_there_is_a_fault_here_with_its_traceback(settings: Sett
     with Aside(settings) as aside, pytest.raises(RuntimeError) as told:
         aside.list_servers(None)  # what no caller does
     assert str(told.value) == "ValueError: no servers to list"
-    assert "evalfarm/cli/orders.py" in told.value.__notes__[0]
+    assert "evalfarm/cli/beside/orders.py" in told.value.__notes__[0]
 
 
 def test_its_death_is_told_and_the_next_order_starts_another(settings: Settings, servers: Servers) -> None:
@@ -94,9 +94,9 @@ def test_none_is_started_for_nothing(settings: Settings) -> None:
 @pytest.mark.parametrize(
     ("module", "unwanted"),
     [
-        ("evalfarm.cli.runs", ("duckdb", "numpy", "scipy", "mcp", "openai", "jinja2")),
-        ("evalfarm.cli.tending", ("duckdb", "numpy", "scipy", "mcp", "openai", "jinja2")),
-        ("evalfarm.cli.working", ("duckdb", "numpy", "scipy", "openai_codex", "jinja2", "rich")),
+        ("evalfarm.cli.running.runs", ("duckdb", "numpy", "scipy", "mcp", "openai", "jinja2")),
+        ("evalfarm.cli.services.tending", ("duckdb", "numpy", "scipy", "mcp", "openai", "jinja2")),
+        ("evalfarm.cli.services.working", ("duckdb", "numpy", "scipy", "openai_codex", "jinja2", "rich")),
     ],
 )
 def test_what_runs_for_hours_does_not_hold_what_is_needed_for_a_moment(module: str, unwanted: tuple[str, ...]) -> None:

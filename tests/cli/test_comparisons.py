@@ -11,10 +11,10 @@ import pytest
 
 from evalfarm.analysis.arm_name import ArmName
 from evalfarm.analysis.judgement.notes import ArmNote
-from evalfarm.cli.comparisons import aa, compare, power
-from evalfarm.cli.confirming import SEED_OFFSET, confirm_plan, label_of
-from evalfarm.cli.gating import gate
 from evalfarm.cli.main import guarded
+from evalfarm.cli.reading.comparisons import aa, compare, power
+from evalfarm.cli.reading.confirming import SEED_OFFSET, confirm_plan, label_of
+from evalfarm.cli.reading.gating import gate
 from evalfarm.contracts.run import Plan
 from evalfarm.contracts.suite import Case, Plugin, Server, Suite, Variant
 from evalfarm.contracts.verdict import RunSummary

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from evalfarm.cli.doctor import Finding, check_space, examine, model_key
+from evalfarm.cli.upkeep.doctor import Finding, check_space, examine, model_key
 from evalfarm.embedded import embedded_redis
 from evalfarm.errors import InfrastructureError
 from evalfarm.runstate import connect

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from evalfarm.cli.deployment import Place, Service, ask, check_rules, examine_deployment
-from evalfarm.cli.findings import Finding, Missing
-from evalfarm.cli.of_redis import check_clock, of_redis
+from evalfarm.cli.upkeep.deployment import Place, Service, ask, check_rules, examine_deployment
+from evalfarm.cli.upkeep.findings import Finding, Missing
+from evalfarm.cli.upkeep.of_redis import check_clock, of_redis
 from evalfarm.errors import BrokerUnavailable, InfrastructureError
 from evalfarm.exporter.serving import Page, served
 from evalfarm.runstate import connect, line_to, rights_of

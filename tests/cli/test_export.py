@@ -16,8 +16,8 @@ import pytest
 from evalfarm.analysis.conversations.sources import export, run_source
 from evalfarm.analysis.summary.aggregate import summarize
 from evalfarm.analysis.summary.rows import Rows
-from evalfarm.cli.export import for_terminal
-from evalfarm.cli.scoring import read_subject
+from evalfarm.cli.conversations.export import for_terminal
+from evalfarm.cli.conversations.scoring import read_subject
 from evalfarm.contracts.run import Arm, Plan, Telemetry, ToolCall, Trace, Turn
 from evalfarm.contracts.suite import Case, Plugin, Server, Suite
 from evalfarm.store import Store

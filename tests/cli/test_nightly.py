@@ -11,7 +11,7 @@ import pytest
 from evalfarm.analysis.judgement.notes import ArmNote
 from evalfarm.analysis.summary.aggregate import summarize_run
 from evalfarm.analysis.summary.rows import rows_of_run
-from evalfarm.cli.nightly import Watch, confirm_name
+from evalfarm.cli.nights.nightly import Watch, confirm_name
 from evalfarm.contracts.run import Arm, Plan, Trial
 from evalfarm.contracts.schedule import Night
 from evalfarm.contracts.suite import Case, Plugin, Server, Suite

@@ -11,7 +11,7 @@ import pytest
 
 from cases.loader import load_suite, shipped_suites
 from cases.plugin_tree import read_tree
-from evalfarm.cli.patching import rebuilt, stamp_of, under_test
+from evalfarm.cli.plugins.patching import rebuilt, stamp_of, under_test
 from evalfarm.patches import Installed, Patch, Patches
 from evalfarm.settings import load_settings
 
@@ -88,9 +88,9 @@ def test_what_codex_refuses_never_stands(evalfarm: Run, tree: Path, tmp_path: Pa
     (tree / ".mcp.json").write_text(json.dumps({"mcpServers": {"Other": {"command": "x"}}}))
     ended = evalfarm("plugin", "patch", str(tree))
     assert ended.code == 2
-    assert ended.err.startswith("Error: folder 'plugin' of plugin 'BLS' does not describe a server 'BLS': ")
+    assert ended.err.startswith("Error: the folder of plugin 'BLS' does not describe a server 'BLS': ")
     assert evalfarm("plugin", "list").out == NOTHING
-    assert [path for path in (tmp_path / "home/patches").rglob("*") if path.is_file()] == []
+    assert [path.name for path in (tmp_path / "home/patches").rglob("*") if path.is_file()] == ["lock"]
 
 
 def no_manifest(tree: Path) -> None:

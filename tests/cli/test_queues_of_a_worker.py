@@ -1,7 +1,7 @@
 import pytest
 
 from evalfarm.broker import ALL_QUEUES
-from evalfarm.cli.working import taken_from
+from evalfarm.cli.services.working import taken_from
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from cases.loader import SHIPPED, LoadedSuite, file_digests, load_suite, select_cases
 from cases.regressions import read_regressions
 from evalfarm.analysis.summary.aggregate import summarize
-from evalfarm.cli.runs import chosen_cases
+from evalfarm.cli.running.runs import chosen_cases
 from evalfarm.contracts.run import Telemetry, ToolCall, Trace, Turn
 from evalfarm.errors import UsageError
 from evalfarm.store import Store

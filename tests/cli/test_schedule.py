@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from evalfarm.cli.schedule import show_night
+from evalfarm.cli.nights.schedule import show_night
 from evalfarm.contracts.schedule import Night, NightEnd
 
 GOOD = """\

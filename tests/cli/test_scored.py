@@ -14,11 +14,11 @@ import pytest
 from evalfarm.analysis.conversations import tables
 from evalfarm.analysis.conversations.tables import Scorer
 from evalfarm.broker import make_app
-from evalfarm.cli.aside import Aside
-from evalfarm.cli.scored import score_run
-from evalfarm.cli.scoring_behind import ScoringBehind
+from evalfarm.cli.beside.aside import Aside
+from evalfarm.cli.beside.scored import score_run
+from evalfarm.cli.beside.scoring_behind import ScoringBehind
+from evalfarm.cli.services.tending import Tender
 from evalfarm.cli.standing import Farm
-from evalfarm.cli.tending import Tender
 from evalfarm.contracts.conversation_rules import ConversationRules
 from evalfarm.contracts.run import Arm, Plan, Telemetry, ToolCall, Trace, Turn
 from evalfarm.contracts.suite import Case, Plugin, Server, Suite

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from evalfarm.cli.findings import Missing
-from evalfarm.cli.secrecy import SecretFile, check_secrets, exposures, look_at, secrets_of
+from evalfarm.cli.upkeep.findings import Missing
+from evalfarm.cli.upkeep.secrecy import SecretFile, check_secrets, exposures, look_at, secrets_of
 from evalfarm.errors import InfrastructureError
 from evalfarm.settings import load_settings
 

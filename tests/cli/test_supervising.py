@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from evalfarm.cli.supervising import MOST_DEATHS, WITHIN_S, Service, Supervisor, is_broken
+from evalfarm.cli.services.supervising import MOST_DEATHS, WITHIN_S, Service, Supervisor, is_broken
 from evalfarm.errors import InfrastructureError
 
 

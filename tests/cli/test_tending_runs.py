@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from cases.loader import file_digests, load_suite
+from evalfarm.cli.services.tending import Tender
 from evalfarm.cli.standing import Farm, open_farm
-from evalfarm.cli.tending import Tender
 from evalfarm.contracts.base import digest
 from evalfarm.contracts.run import Plan, Telemetry, Trace
 from evalfarm.runstate import Ended, JudgingQueue, Ledger, beat, note_refusal, open_runs, refusal_of

@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from evalfarm.cli.web import is_loopback, web
+from evalfarm.cli.services.web import is_loopback, web
 from evalfarm.errors import UsageError
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from evalfarm.broker import make_app, queue_depth
-from evalfarm.cli.secrecy import exposures
+from evalfarm.cli.upkeep.secrecy import exposures
 from evalfarm.errors import BrokerUnavailable
 from evalfarm.runstate import check_server, connect, line_to
 from tests.deploy.redis_servers import PATIENCE_S, Certificates, Server, make_certificates, server_with_users, until

@@ -24,7 +24,7 @@ import pytest
 import redis
 import yaml
 
-from evalfarm.cli.secrecy import exposures
+from evalfarm.cli.upkeep.secrecy import exposures
 from evalfarm.embedded import find_server
 from tests.deploy.redis_servers import Server, server_with_users
 from tests.faults.s3 import Bucket, bucket_of, s3_server

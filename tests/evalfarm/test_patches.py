@@ -1,10 +1,11 @@
 """The plugins that are patched on a machine: kept whole, standing or not, and put back."""
 
+import threading
 from pathlib import Path
 
 import pytest
 
-from evalfarm.errors import UnknownName, UsageError
+from evalfarm.errors import InfrastructureError, UnknownName, UsageError
 from evalfarm.patches import Installed, Patch, Patches, PluginTree, TreeFile
 
 FIRST = PluginTree({"a.md": TreeFile(b"one"), "bin/go": TreeFile(b"go", program=True)})
@@ -68,7 +69,7 @@ def test_a_restored_plugin_leaves_nothing_and_another_patch_stays(tmp_path: Path
         patches.stand(patch(FIRST, plugin))
     assert [patches.restore("Shop"), patches.restore("Shop")] == [True, False]
     assert patches.all() == [patch(FIRST, "Store")]
-    assert sorted(path.name for path in (tmp_path / "patches").iterdir()) == ["Store"]
+    assert sorted(path.name for path in (tmp_path / "patches").iterdir()) == ["Store", "lock"]
 
 
 @pytest.mark.parametrize("spoil", ["changed", "added", "removed", "program"])
@@ -114,3 +115,42 @@ def test_no_name_leads_out_of_the_folder(tmp_path: Path, name: str) -> None:
     with pytest.raises(UnknownName):
         Patches(tmp_path).restore(name)
     assert (tmp_path / "outside").is_dir()
+
+
+def test_what_is_being_installed_is_not_removed_by_whoever_restores_or_patches_meanwhile(tmp_path: Path) -> None:
+    patches = Patches(tmp_path)
+    patches.keep("Shop", SECOND)
+    patches.stand(patch(SECOND))
+    meanwhile = threading.Thread(target=Patches(tmp_path).restore, args=("Shop",))
+    with patches.changing():
+        patches.keep("Shop", FIRST)
+        meanwhile.start()
+        meanwhile.join(0.2)
+        assert meanwhile.is_alive()
+        patches.stand(patch(FIRST))
+        assert patches.tree(patch(FIRST)) == FIRST
+    meanwhile.join(60)
+    assert patches.all() == []
+
+
+def test_a_run_takes_up_a_patch_and_its_tree_as_one(tmp_path: Path) -> None:
+    patches = Patches(tmp_path)
+    assert patches.taken_up("Shop") is None
+    assert not (tmp_path / "patches").exists()
+    with patches.changing():
+        patches.keep("Shop", FIRST)
+        patches.stand(patch(FIRST))
+    assert patches.taken_up("Shop") == (patch(FIRST), FIRST)
+
+
+def test_a_home_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:
+    (tmp_path / "patches").write_text("no folder")
+    with pytest.raises(InfrastructureError) as told, Patches(tmp_path).changing():
+        pytest.fail("it was entered")
+    assert told.value.message == f"the patches of this home cannot be kept: {tmp_path}/patches: File exists"
+    assert told.value.hint.startswith("set EVALFARM_HOME to a folder that you may write to")
+
+
+def test_a_full_disk_is_no_fault_of_ours(tmp_path: Path) -> None:
+    with pytest.raises(InfrastructureError, match=r"a\.bin: No space left on device"), Patches(tmp_path).changing():
+        raise OSError(28, "No space left on device", "a.bin")

@@ -348,6 +348,42 @@ os.wait()
     assert (run.stdout, run.stderr) == (told, "")
 
 
+@pytest.mark.slow
+def test_a_disk_that_takes_a_part_of_an_object_keeps_none_of_it(tmp_path: Path) -> None:
+    script = """
+import resource, sys
+from evalfarm.errors import StoreUnavailable
+from evalfarm.objects import Objects
+objects = Objects(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+try:
+    print(objects.write("runs/a.json", bytes(5000)))
+except StoreUnavailable as error:
+    print(error.message)
+print(objects.read("runs/a.json"))
+"""
+    told = subprocess.run(
+        [sys.executable, "-c", script, tmp_path.as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    ).stdout
+    assert told == f"cannot write {tmp_path.as_uri()}: [Errno 27] File too large\nNone\n"
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_what_a_killed_writer_left_unfinished_goes_with_its_run(tmp_path: Path) -> None:
+    objects = Objects(tmp_path.as_uri())
+    for key in ("runs/a/plan.json", "runs/a/attempts/0/1.json", "runs/b/plan.json"):
+        objects.write(key, b"{}")
+    for unfinished in ("a/attempts/0/2.json#1", "a/rows#12", "b/rows#1"):
+        (tmp_path / "runs" / unfinished).write_bytes(b"half")
+    assert (objects.delete_under("runs/a", ("runs/a/plan.json",)), objects.names("runs")) == (2, ["b"])
+    assert sorted(path.name for path in (tmp_path / "runs").rglob("*")) == ["b", "plan.json", "rows#1"]
+
+
 def test_what_a_killed_writer_left_unfinished_stands_in_nobodys_way_and_in_no_list(tmp_path: Path) -> None:
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "a.json#1").write_bytes(b"half")

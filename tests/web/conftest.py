@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 from evalfarm.analysis.conversations.tables import Scorer
 from evalfarm.analysis.summary.aggregate import summarize_run
 from evalfarm.analysis.summary.rows import Rows, rows_of_run
-from evalfarm.cli.scoring import read_subject
+from evalfarm.cli.conversations.scoring import read_subject
 from evalfarm.contracts.bundle import Bundle, Import
 from evalfarm.contracts.conversation import Conversation, ToolUse
 from evalfarm.contracts.conversation_rules import ConversationRules

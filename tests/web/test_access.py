@@ -257,6 +257,24 @@ def test_a_scope_is_kept_within_an_import_of_many_suites(farm: Any) -> None:
     assert rows == [1, 2]
 
 
+def test_the_page_of_conversations_offers_a_scope_no_import_by_name(farm: Any) -> None:
+    farm.add_run("shop-1")
+    farm.add_import("bank-merger", [])
+    pages = [farm.serve(token).get("/conversations").text for token in (farm.token("shop"), farm.token())]
+    assert ["bank-merger" in page for page in pages] == [False, True]
+    assert ["shop-1" in page for page in pages] == [True, True]
+
+
+@pytest.mark.parametrize("path", ["/runs/shop-1", "/conversations/shop-1/0", "/api/v1/bundles/shop-1/0/1"])
+def test_of_a_run_that_was_just_deleted_no_other_scope_s_runs_are_offered(farm: Any, path: str) -> None:
+    farm.add_run("shop-1")
+    farm.add_run("bank-1", suite="bank")
+    client = farm.serve(farm.token("shop"))
+    farm.store.delete_run("shop-1")
+    answer = client.get(path)
+    assert (answer.status_code, "shop-1" in answer.text, "bank-1" in answer.text) == (404, True, False)
+
+
 def test_the_use_of_a_token_is_noted_and_a_refused_one_s_is_not(farm: Any) -> None:
     text, _ = farm.token_and_record()
     farm.serve(text).get("/api/v1/datasets")

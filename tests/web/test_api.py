@@ -13,7 +13,7 @@ import pytest
 
 from evalfarm.analysis.conversations.sources import export, run_source
 from evalfarm.analysis.summary.rows import Rows
-from evalfarm.cli.scoring import read_subject
+from evalfarm.cli.conversations.scoring import read_subject
 from evalfarm.contracts.bundle import Bundle
 from evalfarm.contracts.conversation import Conversation
 from evalfarm.contracts.run import ToolCall, Turn

@@ -359,3 +359,9 @@ def test_the_report_of_a_run_is_the_one_that_the_command_writes(console: Any) ->
 def test_forms_ask_by_filters_that_a_link_can_carry(console: Any) -> None:
     assert [row[0].split()[0] for row in page(console, "/?suite=bank&label=&days=").tables[0][1:]] == ["bank-1"]
     assert page(console, "/?days=x", 400).text.startswith("400")
+
+
+@pytest.mark.parametrize("file", ["trials.csv", ".csv", "runs.exe", "runs"])
+def test_a_file_that_there_is_not_is_not_found(console: Any, file: str) -> None:
+    answer = console.get(f"/datasets/{file}")
+    assert (answer.status_code, "there is no such file" in answer.text) == (404, True)

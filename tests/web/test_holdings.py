@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from evalfarm.cli.scoring import read_subject
+from evalfarm.cli.conversations.scoring import read_subject
 from evalfarm.errors import StoreUnavailable
 from evalfarm.objects import Objects
 
@@ -74,6 +74,28 @@ def test_a_store_that_fails_leaves_what_was_seen(farm: Any) -> None:
     with pytest.raises(StoreUnavailable):
         farm.holdings.look()
     assert farm.holdings.seen is seen
+
+
+def test_a_run_that_was_deleted_is_held_no_more_and_the_others_are(farm: Any) -> None:
+    farm.add_run("shop-1")
+    farm.add_run("shop-2", started_at=farm.clock() + 1)
+    farm.holdings.look()
+    farm.store.delete_run("shop-2")
+    farm.holdings.look()
+    assert told(farm) == [("shop-1", True, True, "")]
+
+
+def test_a_run_that_is_being_deleted_is_left_out(farm: Any) -> None:
+    farm.add_run("shop-1")
+    plan = farm.add_run("shop-2", started_at=farm.clock() + 1)
+    (Path(farm.folder) / "store/runs/shop-2/plan.json").unlink()
+    (Path(farm.folder) / "store/runs/shop-2/summary.json").unlink()
+    farm.holdings.look()
+    assert told(farm) == [("shop-1", True, True, "")]
+    farm.store.put_plan(plan)
+    farm.seal(plan)
+    farm.holdings.look()
+    assert told(farm) == [("shop-2", True, True, ""), ("shop-1", True, True, "")]
 
 
 def test_a_stamp_changes_with_every_write_and_a_copy_is_whole(tmp_path: Path) -> None:

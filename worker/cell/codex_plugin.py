@@ -67,12 +67,15 @@ def plugin_files(plugin: Plugin, source: Path | None) -> dict[Path, PluginFile]:
     try:
         described = json.loads(files[Path(".mcp.json")].data)
         servers = described.get("mcpServers", described)
-        servers[name] = entry if name in servers else servers[name]
+        if name not in servers:
+            raise KeyError(f"entry {name!r} in .mcp.json, which has {', '.join(map(repr, servers)) or 'none'}")
+        servers[name] = entry
         files[Path(".mcp.json")] = PluginFile(as_json(described))
         json.loads(files[Path(".codex-plugin/plugin.json")].data)
     except (KeyError, ValueError, AttributeError) as error:
+        wrong = f"there is no {error.args[0]}" if isinstance(error, KeyError) else str(error)
         raise SuiteError(
-            f"folder {source.name!r} of plugin {plugin.name!r} does not describe a server {name!r}: {error!r}",
+            f"the folder of plugin {plugin.name!r} does not describe a server {name!r}: {wrong}",
             "it needs .codex-plugin/plugin.json, and a .mcp.json whose mcpServers holds that entry; "
             "plugin.server names another one",
         ) from error

@@ -17,8 +17,9 @@ import httpx2
 
 from worker.gateways.stream import Stream
 
-#: Seconds for which a connection that nobody uses is kept: after that, one that a firewall forgot might never answer.
-IDLE_S = 5.0
+#: Seconds for which a connection that nobody uses is kept. uvicorn and Node close it after 5: a request that meets
+#: that is lost. And one that a firewall forgot might never answer.
+IDLE_S = 4.0
 #: Bytes that the head of an answer may take.
 _LONGEST_HEAD = 100 * 1024
 
@@ -69,7 +70,7 @@ class Lines:
             failing.pop_all()
         answer = _Answer(status, told, line, self)
         if told.get("content-encoding", "identity") != "identity":  # not what was asked for; httpx2 undoes it
-            return httpx2.Response(status, headers=told, content=answer.aiter_bytes())
+            return httpx2.Response(status, headers=told, stream=answer)
         return answer
 
     def give_back(self, line: "_Line") -> None:
@@ -96,24 +97,36 @@ class Lines:
         return None
 
     async def _connected(self) -> "_Line":
+        connecting = asyncio.create_task(self._connect())
+        try:
+            return await asyncio.shield(connecting)
+        except asyncio.CancelledError:
+            # Where the wait is cut off as a connection comes about, asyncio (3.11) forgets it, and it stays open.
+            connecting.add_done_callback(_hang_up)
+            raise
+
+    async def _connect(self) -> "_Line":
         tls = self.tls if self.base.scheme == "https" else None
         port = self.base.port or (80 if tls is None else 443)
         try:
             async with asyncio.timeout(self.connect_timeout_s):
                 _, stream = await asyncio.get_running_loop().create_connection(
-                    Stream, self.base.host, port, ssl=tls, happy_eyeballs_delay=0.25
+                    Stream, self.base.raw_host.decode(), port, ssl=tls, happy_eyeballs_delay=0.25
                 )
         except TimeoutError as error:
             raise httpx2.ConnectTimeout(f"no connection within {self.connect_timeout_s:g} s") from error
-        except OSError as error:
+        except (OSError, UnicodeError) as error:  # the second for what is no name of a host
             raise httpx2.ConnectError(str(error)) from error
         return _Line(stream, self.read_timeout_s)
 
     def _head(self, path: str, headers: Mapping[str, str], body: bytes) -> h11.Request:
         told = [("host", self.base.netloc.decode()), *headers.items(), ("content-length", str(len(body)))]
-        raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in told]
-        with _translated():
-            return h11.Request(method=b"POST", target=self.base.raw_path.rstrip(b"/") + path.encode(), headers=raw)
+        try:
+            raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in told]
+            return h11.Request(method=b"POST", target=target(self.base, path), headers=raw)
+        except (UnicodeEncodeError, h11.LocalProtocolError):
+            # Theirs would repeat the header's value, which may be the key.
+            raise httpx2.LocalProtocolError("the request's path or one of its headers cannot be sent") from None
 
 
 class _Line:
@@ -149,7 +162,8 @@ class _Line:
         """Whether the exchange is over and another one may follow; then it has begun."""
         with suppress(h11.ProtocolError):
             self._state.start_next_cycle()
-            return self.stream.is_quiet()
+            unasked, _ = self._state.trailing_data  # it came with the answer, and would be taken for the next one
+            return not unasked and self.stream.is_quiet()
         return False
 
     def cut(self) -> None:
@@ -177,7 +191,7 @@ class _Line:
                 self._state.receive_data(received)
 
 
-class _Answer:
+class _Answer(httpx2.AsyncByteStream):
     """An answer over a line, which goes back when the body has been read to its end."""
 
     def __init__(self, status: int, headers: Mapping[str, str], line: _Line, lines: Lines) -> None:
@@ -185,6 +199,9 @@ class _Answer:
         self.headers = headers
         self._line: _Line | None = line
         self._lines = lines
+
+    def __aiter__(self) -> AsyncGenerator[bytes]:
+        return self.aiter_bytes()
 
     async def aread(self) -> bytes:
         return b"".join([part async for part in self.aiter_bytes()])
@@ -203,6 +220,17 @@ class _Answer:
         if self._line is not None:
             self._line.cut()
             self._line = None
+
+
+def target(base: httpx2.URL, path: str) -> bytes:
+    """What a request asks for: a path after a base URL's own, and before its query where it has one."""
+    own, mark, query = base.raw_path.partition(b"?")
+    return own.rstrip(b"/") + path.encode() + mark + query
+
+
+def _hang_up(connecting: "asyncio.Task[_Line]") -> None:
+    if not connecting.cancelled() and connecting.exception() is None:
+        connecting.result().cut()
 
 
 @contextmanager

@@ -13,6 +13,7 @@ is an outage, which the attempt reports as infrastructure.
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing, suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -162,10 +163,9 @@ class ModelGateway:
             raise TryAgain(what, None, refusal(502, what)) from error
         kept = {name: value for name, value in response.headers.items() if name.lower() not in _NOT_FORWARDED}
         status = response.status_code
-        if status >= 400:
-            await gate.correct(estimate, 0)
         if status in _RETRIED:
             reply = whole(status, kept, self._without_key(await _read_quietly(response)))
+            await gate.correct(estimate, 0)
             again_s = retry_after_s(response.headers, datetime.now(UTC))
             if status == 429:
                 await gate.limited(again_s)
@@ -174,7 +174,8 @@ class ModelGateway:
         if streamed and status < 400:
             return Reply(status, kept, self._stream(response, usage, tries, estimate))
         try:
-            data = await response.aread()
+            async with aclosing(response):
+                data = await response.aread()
         except httpx2.HTTPError as error:
             what = f"the answer was cut short: {type(error).__name__}"
             raise TryAgain(what, status, refusal(502, what)) from error
@@ -186,7 +187,7 @@ class ModelGateway:
         if status in _REFUSED:
             self.outage = f"{_REFUSED[status]} (HTTP {status})"
         self._note(tries, status=status, error=usage.error, usage=usage)
-        await gate.correct(estimate, usage.tokens)
+        await gate.correct(estimate, usage.tokens if status < 400 else 0)
         return whole(status, kept, data)
 
     async def _stream(self, response: Answer, usage: UsageReader, tries: Tries, estimate: int) -> AsyncGenerator[bytes]:
@@ -212,7 +213,9 @@ class ModelGateway:
         return data.replace(key, b"[the key]") if key else data
 
     def _note(self, tries: Tries, *, status: int | None, error: str | None, usage: UsageReader | None = None) -> None:
-        seen = usage or UsageReader(False)
+        if tries.told:  # and cut off after that, while the limits were told what it took
+            return
+        tries.told, seen = True, usage or UsageReader(False)
         self.requests.append(
             ModelRequest(
                 started_s=tries.first_at - self._started,
@@ -236,7 +239,7 @@ class ModelGateway:
 
 
 async def _read_quietly(response: Answer) -> bytes:
-    try:
-        return await response.aread()
-    except httpx2.HTTPError:
-        return b""
+    with suppress(httpx2.HTTPError):
+        async with aclosing(response):
+            return await response.aread()
+    return b""

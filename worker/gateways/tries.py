@@ -43,6 +43,7 @@ class Tries:
         self._rested_s = 0.0
         self.first_at = self.last_at = time.monotonic()
         self.failures: list[str] = []  #: what each failed try met
+        self.told = False  #: whether the request is on record
 
     def each(self) -> AsyncRetrying:
         """A context for every try. A TryAgain inside leads to the next one, and that of the last one is raised."""

@@ -142,9 +142,10 @@ def refuse(pair: str, found: Sequence[Mismatch]) -> None:
         patched = any(one.key == PATCH for one in found)
         keys = [_option(one) for one in found if one.key == PATCH or not (patched and _family(one.key) in UNDER_TEST)]
         options = " ".join(f"--allow-different {key}" for key in keys)
+        files = " (files: the server, its data, whatever else the suite names)" if "files" in keys else ""
         raise UsageError(
             f"{pair} cannot be compared: they differ in what was not meant to differ\n{listed}",
-            f"compare runs that share these, or say that you mean it: {options}",
+            f"compare runs that share these, or say that you mean it: {options}{files}",
         )
 
 

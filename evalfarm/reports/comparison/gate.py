@@ -30,6 +30,7 @@ def report(found: Gate) -> list[Block]:
         *(block for arm, night in with_night for block in _behind(arm, night)),
         *_figures(with_night),
         *_rule(found.rule, with_night),
+        *_next(found),
     ]
 
 
@@ -181,3 +182,9 @@ def _rule(rule: NightlyRule, arms: Sequence[tuple[GatedArm, NightNote]]) -> Iter
 def _odds(arm: GatedArm, odds: RuleOdds) -> tuple[str, ...]:
     told = f"{odds.false_alarm:.4f}" if odds.false_alarm >= 0.00005 else "<0.0001"
     return arm.arm.name, str(odds.nights), told, *(f"{power.power:.2f}" for power in odds.power)
+
+
+def _next(found: Gate) -> Iterator[Block]:
+    """Where the trials behind a verdict that asks for a look are told of; rows from elsewhere are in no store."""
+    if found.verdict in ("regressed", "inconclusive") and found.run.suite_version is not None:
+        yield Listed("Next", (f"evalfarm report {found.run.run}: what did not pass, why, and how to see each trial",))

@@ -58,7 +58,9 @@ def _opening(found: Metrics) -> Iterator[Said]:
         )
     yield Said(
         "Every figure is a count, a sum or a fixed rule over what was recorded; no model scored anything. Whether the"
-        " answers are right is the graders' to say: evalfarm report, evalfarm compare."
+        " answers are right is the graders' to say: evalfarm report, evalfarm compare. Success takes a complete answer,"
+        " which has a widget or as many characters as the suite's conversations.completed_chars, 200 by default; a call"
+        " to the plugin; no error of a schema; no write; and the tools at hand."
     )
 
 

@@ -53,6 +53,7 @@ def breaks(readings: Sequence[FirstBreak]) -> Table:
     levels = findings.levels(readings)
     shown = [reading for reading in findings.breaks_first(readings) if findings.end(reading) != findings.HELD]
     held = len(readings) - len(shown)
+    which = "The other" if shown else "All"
     return Table(
         title="Which level broke first (passed/decided)",
         heads=("case", "model", "variant", "broke first", *levels),
@@ -67,7 +68,7 @@ def breaks(readings: Sequence[FirstBreak]) -> Table:
             for reading in shown
         ),
         words=4,
-        note=f"The other {numbers.plural(held, 'reading')} held." if held else "",
+        note=f"{which} {numbers.plural(held, 'reading')} held." if held else "",
     )
 
 

@@ -21,6 +21,7 @@ VERDICT_WORDS: dict[Verdict, str] = {
 }
 
 WORDS = (
+    ("arm", "one model × one harness × one variant, with all cases and repeats under it"),
     ("direct, loop, codex", "the levels: the tool alone, a small loop around it, the product; read in this order"),
     ("interval", "where the rate of other cases of this kind lies, with 95 % confidence; the case is the unit"),
     ("flipped", "a case that both passed and failed over its repeats; more of them, the more repeats"),
@@ -61,7 +62,7 @@ def weakest_arm(summary: RunSummary) -> str:
     first = weakest[0]
     others = f", and {plural(len(weakest) - 1, 'more arm')} like it" if weakest[1:] else ""
     return (
-        f"Weakest: {arm(first)}{others}: {first.passed:,} of {first.passed + first.failed:,} trials,"
+        f"Weakest: {arm(first)}{others}: {first.passed:,} of {first.passed + first.failed:,} trials passed,"
         f" by case {rate_with_interval(first.pass_rate)}"
     )
 

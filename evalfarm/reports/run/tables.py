@@ -10,8 +10,8 @@ from evalfarm.reports.table import Table
 
 _ARM = ("model", "harness", "variant")
 STEADINESS = (
-    "Flipped: cases that both passed and failed, more of them the more repeats. D: the chance that two reruns of a case"
-    " end differently, whatever the repeats."
+    "Flipped: cases that both passed and failed, more of them the more repeats; the flip rate is their share. D: the"
+    " chance that two reruns of a case end differently, whatever the repeats."
 )
 
 
@@ -46,6 +46,7 @@ def trials(cells: Sequence[CellSummary]) -> Table:
             f"{count:,}"
             for count in (cell.planned, cell.passed, cell.failed, cell.inconclusive, cell.infra_failed, cell.not_run)
         ),
+        note="A row is an arm: one model × harness × variant." if cells[1:] else "",
     )
 
 

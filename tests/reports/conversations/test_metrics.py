@@ -59,7 +59,9 @@ def test_the_first_lines_tell_success_and_whether_it_and_the_cost_changed() -> N
         " on a rerun of these too little evidence.",
         "Cost against yesterday: dearer, ×2.00 [2.00, 2.00] over 20 pairs, p < 0.001.",
         "Every figure is a count, a sum or a fixed rule over what was recorded; no model scored anything. Whether the"
-        " answers are right is the graders' to say: evalfarm report, evalfarm compare.",
+        " answers are right is the graders' to say: evalfarm report, evalfarm compare. Success takes a complete answer,"
+        " which has a widget or as many characters as the suite's conversations.completed_chars, 200 by default; a call"
+        " to the plugin; no error of a schema; no write; and the tools at hand.",
     ]
 
 

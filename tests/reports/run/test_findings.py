@@ -25,14 +25,14 @@ def test_the_five_counts_are_always_said(summary: RunSummary, summarized: Summar
 
 def test_the_weakest_arm_is_named_with_its_counts_before_its_rate(summary: RunSummary) -> None:
     assert findings.weakest_arm(summary) == (
-        "Weakest: sim-careful · codex · plain: 9 of 15 trials, by case 60.0 % [23.1, 88.2]"
+        "Weakest: sim-careful · codex · plain: 9 of 15 trials passed, by case 60.0 % [23.1, 88.2]"
     )
 
 
 def test_arms_that_are_equally_weak_are_counted(summarized: Summarized, results: list[Result]) -> None:
     failed = [result.model_copy(update={"verdict": "failed"}) for result in results]
     assert findings.weakest_arm(summarized(failed)) == (
-        "Weakest: direct · plain, and 5 more arms like it: 0 of 15 trials, by case 0.0 % [0.0, 43.4]"
+        "Weakest: direct · plain, and 5 more arms like it: 0 of 15 trials passed, by case 0.0 % [0.0, 43.4]"
     )
 
 

@@ -23,7 +23,7 @@ def test_the_report_reads_as_stored(summary: RunSummary, snapshots: Path) -> Non
 def test_the_finding_is_in_the_first_three_lines(summary: RunSummary) -> None:
     assert printed(summary).splitlines()[:6] == [
         "90 planned = 80 passed + 7 failed + 1 inconclusive + 1 infra failed + 1 not run",
-        "Weakest: sim-careful · codex · plain: 9 of 15 trials, by case 60.0 % [23.1, 88.2]",
+        "Weakest: sim-careful · codex · plain: 9 of 15 trials passed, by case 60.0 % [23.1, 88.2]",
         "Broke first: codex in 3 of 15 readings (case × model × variant).",
         "Shakiest: sim-flaky · codex · plain: 20.0 % flipped at 3 repeats, D 13.3 % [1.2, 65.2], spread no",
         "more than rerun noise.",

@@ -95,7 +95,7 @@ def test_a_folder_that_does_not_describe_the_server_is_the_suites_mistake(
     (folder / name).write_text(text) if text is not None else (folder / name).unlink()
     with pytest.raises(SuiteError) as caught:
         plugin_files(PLUGIN, folder)
-    assert caught.value.message.startswith("folder 'plugin' of plugin 'Shop' does not describe a server 'Shop': ")
+    assert caught.value.message.startswith("the folder of plugin 'Shop' does not describe a server 'Shop': ")
     assert caught.value.hint == (
         "it needs .codex-plugin/plugin.json, and a .mcp.json whose mcpServers holds that entry; "
         "plugin.server names another one"

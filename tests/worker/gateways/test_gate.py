@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -154,6 +155,36 @@ async def test_a_refused_request_takes_no_tokens(providing: Any, said: Any, clie
     at = client.hget(CTL, "tokens")
     assert at is not None
     assert float(at) <= seconds * 1000 + micros / 1000
+
+
+class Slow(Throttle):
+    """Takes its time to take a correction in."""
+
+    def __init__(self, client: redis.Redis, limits: Limits) -> None:
+        super().__init__(client, limits)
+        self.begun, self.go_on = threading.Event(), threading.Event()
+
+    def correct(self, model: str, tokens: int) -> None:
+        self.begun.set()
+        self.go_on.wait(20)
+
+
+@pytest.mark.parametrize("status", [200, 400, 500])
+async def test_a_request_that_is_cut_off_while_its_tokens_are_corrected_is_recorded_once_and_let_go(
+    providing: Any, said: Any, whole: Any, client: redis.Redis, eventually: Any, status: int
+) -> None:
+    slow = Slow(client, Limits(models={MODEL: ModelLimits(tokens_per_minute=100_000)}))
+    async with providing(whole if status == 200 else said(status, b"{}")) as (upstream, _):
+        model = gateway(replace(upstream, gate=Gate(MODEL, slow)))
+        asking = asyncio.create_task(forward(model))
+        await eventually(slow.begun.is_set)
+        connections = len(upstream.carrier._idle)
+        asking.cancel()
+        slow.go_on.set()
+        await asyncio.wait((asking,))
+    told = {200: (200, None), 400: (400, None), 500: (None, "the attempt ended before an answer came")}[status]
+    assert [(request.status, request.error) for request in model.requests] == [told]
+    assert (asking.cancelled(), connections) == (True, 1)
 
 
 async def test_out_of_reach_of_redis_requests_pass(

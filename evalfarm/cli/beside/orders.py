@@ -1,0 +1,68 @@
+"""The process beside a command (`aside.py`): does what it is told on standard input, one order a line.
+
+What an order needs is imported with it, so that nothing is held before it is asked for.
+"""
+
+import gc
+import sys
+import traceback
+from importlib import import_module
+
+from evalfarm.cli.beside.aside import Done, Listing, Order
+from evalfarm.errors import EvalFarmError
+from evalfarm.settings import environment, load_settings
+from worker.cell.codex_runtime import find_codex
+
+_CLOSING = "evalfarm.cli.beside.closing"
+
+
+def done(order: Order) -> Done:
+    """Do what is ordered; what goes wrong is told."""
+    try:
+        return Done(listings=_do(order))
+    except EvalFarmError as error:
+        return Done(error=type(error).__name__, message=error.message, hint=error.hint)
+    except Exception as error:  # noqa: BLE001 - the last resort: whoever ordered it ends with it
+        return Done(message=f"{type(error).__name__}: {error}", traceback="".join(traceback.format_exception(error)))
+
+
+def _do(order: Order) -> dict[str, Listing]:
+    match order.do:
+        case "list servers":
+            return _listings(order)
+        case "make ready to seal":
+            import_module(_CLOSING)
+        case "seal":
+            import_module(_CLOSING).seal(order.run, order.redis_url)
+        case "report":
+            import_module(_CLOSING).report(order.run)
+        case "score":
+            import_module(_CLOSING).score(order.run)
+    return {}
+
+
+def _listings(order: Order) -> dict[str, Listing]:
+    asked = order.servers
+    if asked is None:
+        raise ValueError("no servers to list")
+    inspection = import_module("worker.inspection")
+    markets = inspection.marketplaces(asked.suite, asked.folder, asked.codex)
+    listed = inspection.list_servers(
+        asked.suite,
+        asked.folder,
+        asked.variants,
+        log=asked.log,
+        codex=find_codex(load_settings().codex_bin),
+        isolation=asked.isolation,
+        environ=environment(),
+    )
+    return {
+        variant: Listing(tools=one.tools, digest=one.digest, marketplace=markets.get(variant))
+        for variant, one in listed.items()
+    }
+
+
+if __name__ == "__main__":
+    gc.disable()  # it makes little and imports much, in which a search for garbage takes a seventh of the time
+    for line in sys.stdin.buffer:
+        print(done(Order.model_validate_json(line)).model_dump_json(), flush=True)

@@ -1,0 +1,1 @@
+"""Conversations by fixed rules: scored, compared, brought in, handed out."""

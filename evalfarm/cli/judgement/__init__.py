@@ -1,0 +1,1 @@
+"""Judges and people: calibrated, asked, disagreed with, decided on."""

@@ -1,0 +1,1 @@
+"""Suites and plugins as they stand on this machine: locked, promoted, patched."""

@@ -1,0 +1,1 @@
+"""Running a suite: checked, planned, opened, tended, summed up, resumed, cancelled."""

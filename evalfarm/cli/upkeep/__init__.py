@@ -1,0 +1,1 @@
+"""What a farm stands on, looked over, and what it need not keep."""
