@@ -101,7 +101,8 @@ def _compared(check: Check, documents: list[JsonValue], *, was: str, was_not: st
     if check.within is None and (missing := expected - seen):
         read_ones = [read(document) for document in documents]
         lost = read_ones and not any(groups_at(document, check.at) for document in read_ones)
-        nothing = f": nothing was found at `{check.at}`, {found_instead(read_ones[0], check.at)}" if lost else ""
+        instead = min((found_instead(document, check.at) for document in read_ones), default="")
+        nothing = f": nothing was found at `{check.at}`, {instead}" if lost else ""
         yield f"{check.tool} {was_not} {_listed(missing)}{nothing}"
 
 

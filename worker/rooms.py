@@ -5,6 +5,8 @@ import os
 import shutil
 import tempfile
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import TextIO
@@ -19,10 +21,8 @@ def new_room(cells: Path) -> Path:
 
 def open_room(room: Path) -> TextIO:
     """Make a room, and clear away those of processes that were killed; its lock, for `close_room`."""
-    room.parent.mkdir(parents=True, exist_ok=True)
-    with room.parent.with_suffix(_LOCK).open("w") as one_at_a_time:
-        fcntl.flock(one_at_a_time, fcntl.LOCK_EX)
-        sweep(room.parent)
+    with _alone(room.parent):
+        _sweep(room.parent)
         room.mkdir()
         lock = (room / _LOCK).open("w")
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -51,6 +51,20 @@ def sweep(cells: Path) -> None:
 
     The number in a room's name says nothing: a worker in another container has numbers of its own.
     """
+    with _alone(cells):
+        _sweep(cells)
+
+
+@contextmanager
+def _alone(cells: Path) -> Iterator[None]:
+    # A room that is made is there before its lock is held.
+    cells.mkdir(parents=True, exist_ok=True)
+    with cells.with_suffix(_LOCK).open("w") as one_at_a_time:
+        fcntl.flock(one_at_a_time, fcntl.LOCK_EX)
+        yield
+
+
+def _sweep(cells: Path) -> None:
     for lock in cells.glob(f"*/{_LOCK}"):
         with lock.open("w") as held:
             try:

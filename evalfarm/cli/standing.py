@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from graders.judge.panel import conclude
 from scheduler.judging import Judging
 from scheduler.reaper import Grade
 from scheduler.runs import Scheduler
+from worker.rooms import sweep
 
 #: Seconds that a worker without an open trial has to end before it is killed.
 _PATIENCE_S = 20.0
@@ -207,6 +207,7 @@ def local_workers(settings: Settings, run: str, slots: int) -> Iterator[Crew]:
         yield crew
     finally:
         crew.dismiss()
+        sweep(settings.home / "cells")  # of one that was ended before it could clear up
 
 
 def _start_worker(settings: Settings, slots: int, log: Path) -> "subprocess.Popen[bytes]":
@@ -222,29 +223,3 @@ def _tail(path: Path) -> str:
     lines = path.read_text(encoding="utf-8", errors="replace").strip().splitlines()
     told = [line for line in lines if line.startswith("Error: ")] or lines
     return told[-1] if told else "(nothing was written)"
-
-
-@contextmanager
-def named_run(plan: Plan, suite: str, at: float, store: Store) -> Iterator[Plan]:
-    """The plan under a name that is its own, however many commands name a run of this suite at the same time.
-
-    The name is kept in the store; where the block fails before the run is begun, it is let go.
-    """
-    taken = store.names_of_runs()
-    while not store.claim_plan(named := plan.model_copy(update={"run": new_run_id(suite, at, taken)})):
-        taken |= {named.run}
-    try:
-        yield named
-    except BaseException:
-        with suppress(StoreUnavailable):  # what went wrong is to be told, and not this
-            store.drop_claim(named.run)
-        raise
-
-
-def new_run_id(suite: str, at: float, taken: frozenset[str]) -> str:
-    """A run's name: suite, UTC date and time, and a number where two start within one second."""
-    stem = f"{suite}-{time.strftime('%Y%m%d-%H%M%S', time.gmtime(at))}"
-    name, number = stem, 2
-    while name in taken:
-        name, number = f"{stem}-{number}", number + 1
-    return name

@@ -152,6 +152,13 @@ def test_a_file_that_is_not_utf8_says_where(tmp_path: Path) -> None:
             "suite.yaml:11: cases[1].turns[1]: must be text, not the number 3\n\nhint: put it in quotes",
         ),
         (
+            'at: "hits[*]", exactly',
+            "exactly",
+            "suite.yaml:16: cases[1].direct.expect.results[0].at: is missing\n\n"
+            "hint: the path to what is compared: `at: title` for a field of that name, "
+            "`at: notes[*]` for records of a list",
+        ),
+        (
             "exactly: [1]",
             "exactly: [1, null]",
             "suite.yaml:16: cases[1].direct.expect.results[0].exactly[1]: "

@@ -163,7 +163,8 @@ def test_thirty_nights_leave_the_right_record_the_right_alerts_and_the_right_bas
     nights = Nights(life.weather.store.objects)
     known = nights.of("shop", 100)
     assert [night.stamp for night in known if night.decision == "late"] == [stamps[20]]
-    last = nights.ends(known)[stamps[29]]
+    bad_night, last = (nights.ends(known)[stamps[day]] for day in (12, 29))
+    assert "; behind it: case-" in bad_night.reasons[0]
     assert last.baselines == tuple(run for run in runs[17:29] if run != runs[17])[-10:]
     outcomes = Outcomes(life.weather.store.objects)
     assert [len(outcomes.gates(run)) for run in runs] == [0, *[1] * 29]

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from evalfarm.analysis.summary.aggregate import summarize
+from evalfarm.cli.naming import named_run, new_run_id
 from evalfarm.cli.running.runs import exit_code_of
-from evalfarm.cli.standing import named_run, new_run_id
 from evalfarm.contracts.run import Arm, Plan, Telemetry, Trace
 from evalfarm.contracts.suite import Case, DirectCall, Plugin, Server, Suite
 from evalfarm.contracts.verdict import Label, Result, RunSummary

@@ -6,6 +6,9 @@ import pytest
 
 from evalfarm.cli.nights.schedule import show_night
 from evalfarm.contracts.schedule import Night, NightEnd
+from evalfarm.nights import Nights
+from evalfarm.settings import load_settings
+from evalfarm.store import Store
 
 GOOD = """\
 [schedules.a]
@@ -36,6 +39,21 @@ def test_schedules_are_listed_with_their_next_times(evalfarm: Any, write: Any) -
     assert [len(times[name]) for name in ("a", "b")] == [1, 5]
     assert times["a"][0].endswith("-02-29 03:00+01:00")
     assert evalfarm("schedule", "next", "b").out.startswith("b: ")
+
+
+def test_a_night_is_listed_with_its_run_and_as_much_of_its_reasons_as_fits(evalfarm: Any, write: Any) -> None:
+    write(GOOD)
+    nights = Nights(Store(load_settings().store_url).objects)
+    for day, verdict, run in (("29", "held", "on time"), ("30", "regressed", "on time"), ("31", "skipped", "skipped")):
+        said = {"schedule": "b", "stamp": f"202610{day}-0230"}
+        night = {"due_at": float(day), "decided_at": 0.0, "decision": run, "why": "one still ran"}
+        nights.put(Night.model_validate(said | night))
+        nights.put_end(NightEnd.model_validate(said | {"verdict": verdict, "reasons": ["x" * 200], "ended_at": 0.0}))
+    listed = " ".join(evalfarm("schedule", "list").out.split())
+    assert "b-20261029-0230" in listed
+    assert "b-20261030-0230: x" in listed
+    assert "b-20261031-0230" not in listed
+    assert "80 more" in listed
 
 
 def test_a_file_elsewhere_is_named_by_the_environment(

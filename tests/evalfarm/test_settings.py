@@ -148,13 +148,17 @@ def test_without_a_folder_of_secrets_nothing_is_taken_out_and_one_that_is_not_th
     assert inherited({"OPENAI_API_KEY": "sk-x"}) == {"OPENAI_API_KEY": "sk-x"}
 
 
-@pytest.mark.parametrize(("make", "why"), [(Path.mkdir, "Is a directory"), (None, "it is not text in UTF-8")])
-def test_a_secret_that_cannot_be_read_is_named(tmp_path: Path, make: Callable[[Path], None] | None, why: str) -> None:
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (Path.mkdir, "Is a directory"),
+        (lambda place: place.write_bytes(b"\xff"), "it is not plain text in UTF-8"),
+        (lambda place: place.write_bytes(b"sk-\0x"), "it is not plain text in UTF-8"),
+    ],
+)
+def test_a_secret_that_cannot_be_read_is_named(tmp_path: Path, make: Callable[[Path], object], why: str) -> None:
     place = tmp_path / "OPENAI_API_KEY"
-    if make is None:
-        place.write_bytes(b"\xff")
-    else:
-        make(place)
+    make(place)
     with pytest.raises(UsageError) as caught:
         take_secrets({"EVALFARM_SECRETS": str(tmp_path)})
     assert str(caught.value) == (

@@ -14,7 +14,7 @@ from evalfarm.runstate import Claim, Ended, Ending, Ledger, Limits, Shape, Spent
 SIZE = 6
 LEASE_S = 3600.0
 MODEL = "gpt-x"
-TIMES = (b"paused", b"tended")
+TIMES = (b"paused", b"tended", b"created")
 VERDICTS: tuple[Verdict, ...] = ("passed", "failed", "inconclusive", "infra_failed")
 
 
@@ -99,7 +99,7 @@ def held(client: redis.Redis) -> dict[str, Any]:
 @given(
     told=st.lists(steps, min_size=1, max_size=8), cap=st.sampled_from((None, 1, 2)), usd=st.sampled_from((None, 2.0))
 )
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_two_in_one_call_come_to_the_same_as_one_after_the_other(
     client: redis.Redis, told: list[Step], cap: int | None, usd: float | None
 ) -> None:
@@ -109,7 +109,7 @@ def test_the_two_in_one_call_come_to_the_same_as_one_after_the_other(
 @given(
     told=st.lists(steps, min_size=1, max_size=8), cap=st.sampled_from((None, 1, 2)), usd=st.sampled_from((None, 2.0))
 )
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_made_again_the_call_ends_nothing_and_begins_nothing_a_second_time(
     client: redis.Redis, told: list[Step], cap: int | None, usd: float | None
 ) -> None:

@@ -208,6 +208,61 @@ async def test_requests_take_the_proxy_that_the_environment_names(
     assert lines == [f"POST {target.format(port=port)} HTTP/1.1"]
 
 
+@pytest.mark.parametrize("proxied", [False, True])
+async def test_the_key_says_who_asks_whatever_else_the_address_holds(
+    open_station: Any, planned: Any, suite: Any, monkeypatch: pytest.MonkeyPatch, proxied: bool
+) -> None:
+    heads: list[list[str]] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append((await reader.readuntil(b"\r\n\r\n")).decode().lower().splitlines())
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        here = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
+            monkeypatch.delenv(name, raising=False)
+            monkeypatch.delenv(name.lower(), raising=False)
+        if proxied:
+            monkeypatch.setenv("HTTP_PROXY", f"http://{here}")
+        base = f"http://me:word@{here}/v1?version=2"
+        async with open_station(OPENAI_API_KEY="sk-x", OPENAI_BASE_URL=base) as station:
+            way = await station.upstream(planned(suite())[0], "gpt-x")
+            await (await way.carrier.post("/responses", way.headers, b"{}")).aread()
+    (head,) = heads
+    asked = f"post {f'http://{here}' if proxied else ''}/v1/responses?version=2 http/1.1"
+    assert (head[0], [line for line in head if line.startswith("authorization")]) == (
+        asked,
+        ["authorization: bearer sk-x"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        (
+            "OPENAI_API_KEY",
+            "sk-one\nsk-two",
+            "OPENAI_API_KEY cannot be sent: it holds a line break, or a character that is no ASCII",
+        ),
+        (
+            "OPENAI_API_KEY",
+            "\u201csk-one\u201d",
+            "OPENAI_API_KEY cannot be sent: it holds a line break, or a character that is no ASCII",
+        ),
+        ("OPENAI_BASE_URL", "http://me:word@host:port/v1", "OPENAI_BASE_URL is no address: 'http://host:port/v1'"),
+    ],
+)
+async def test_a_key_or_an_address_that_no_request_can_be_sent_with_is_named_and_not_shown(
+    open_station: Any, planned: Any, suite: Any, name: str, value: str, message: str
+) -> None:
+    async with open_station(**{"OPENAI_API_KEY": "sk-x", name: value}) as station:
+        error = await error_of(station, planned(suite())[0], "gpt-x")
+    assert (type(error), error.message) == (ModelUnavailable, message)
+
+
 async def error_of(station: Station, prepared: Any, model: str) -> EvalFarmError:
     with pytest.raises(EvalFarmError) as caught:
         await station.upstream(prepared, model)

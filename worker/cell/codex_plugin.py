@@ -14,6 +14,14 @@ from worker.cell.cell import TOOLS_URL_INSIDE
 MARKETPLACE = "evalfarm"
 #: Seconds that Codex waits for the plugin's server. The gateway is up before Codex starts, so this is never reached.
 _STARTUP_TIMEOUT_S = 30
+#: What the entry of the server under test says in Codex's home.
+_ENTRY: Mapping[str, object] = {
+    "type": "http",
+    "url": TOOLS_URL_INSIDE,
+    "required": True,
+    "default_tools_approval_mode": "approve",
+    "startup_timeout_sec": _STARTUP_TIMEOUT_S,
+}
 
 
 def server_entry(plugin: Plugin) -> str:
@@ -45,19 +53,12 @@ def plugin_files(plugin: Plugin, source: Path | None) -> dict[Path, PluginFile]:
     Of the author's own folder only the entry of the server under test is changed: its address, and what makes
     Codex wait for it (`required`) and run its tools unasked. Raises SuiteError when there is no such entry.
     """
-    entry = {
-        "type": "http",
-        "url": TOOLS_URL_INSIDE,
-        "required": True,
-        "default_tools_approval_mode": "approve",
-        "startup_timeout_sec": _STARTUP_TIMEOUT_S,
-    }
     name = server_entry(plugin)
     if source is None:
         about = {"name": plugin.name, "version": plugin.version, "description": plugin.description}
         return {
             Path(".codex-plugin/plugin.json"): PluginFile(as_json({**about, "mcpServers": "./.mcp.json"})),
-            Path(".mcp.json"): PluginFile(as_json({"mcpServers": {name: entry}})),
+            Path(".mcp.json"): PluginFile(as_json({"mcpServers": {name: _ENTRY}})),
         }
     files = {
         path.relative_to(source): PluginFile(path.read_bytes(), os.access(path, os.X_OK))
@@ -69,7 +70,7 @@ def plugin_files(plugin: Plugin, source: Path | None) -> dict[Path, PluginFile]:
         servers = described.get("mcpServers", described)
         if name not in servers:
             raise KeyError(f"entry {name!r} in .mcp.json, which has {', '.join(map(repr, servers)) or 'none'}")
-        servers[name] = entry
+        servers[name] = _ENTRY
         files[Path(".mcp.json")] = PluginFile(as_json(described))
         json.loads(files[Path(".codex-plugin/plugin.json")].data)
     except (KeyError, ValueError, AttributeError) as error:

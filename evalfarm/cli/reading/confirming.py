@@ -8,9 +8,10 @@ from pathlib import Path
 
 from cases.loader import SUITE_FILE, LoadedSuite, load_suite
 from evalfarm.analysis.judgement.notes import ArmNote
+from evalfarm.cli.naming import new_run_id
 from evalfarm.cli.running.looking import check_models, look
 from evalfarm.cli.running.runs import score, see_through
-from evalfarm.cli.standing import Farm, default_workers, local_workers, new_run_id
+from evalfarm.cli.standing import Farm, default_workers, local_workers
 from evalfarm.contracts.run import Manifest, Plan, QueueName
 from evalfarm.contracts.verdict import RunSummary
 from evalfarm.store import Store

@@ -9,6 +9,7 @@ from cases.affected import affected_by as affected_by_change
 from cases.affected import harnesses_touched
 from cases.loader import LoadedSuite, file_digests, load_suite, parse_filters, select_cases
 from evalfarm.cli.beside.aside import Aside
+from evalfarm.cli.naming import named_run
 from evalfarm.cli.output import PAGE, Progressing, print_report, report_folder
 from evalfarm.cli.plugins.patching import under_test
 from evalfarm.cli.running.looking import check_graders, check_models, look
@@ -21,7 +22,6 @@ from evalfarm.cli.standing import (
     interruptible,
     local_workers,
     log_folder,
-    named_run,
     open_farm,
 )
 from evalfarm.cli.stored import run_of

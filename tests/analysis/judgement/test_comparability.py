@@ -139,6 +139,15 @@ def test_a_refusal_lists_every_key_with_both_values_and_says_how_to_allow_them()
     )
 
 
+def test_a_refusal_says_what_files_are() -> None:
+    with pytest.raises(UsageError) as caught:
+        refuse("a and b", [Mismatch("files", "1", "2")])
+    assert caught.value.hint == (
+        "compare runs that share these, or say that you mean it: --allow-different files "
+        "(files: the server, its data, whatever else the suite names)"
+    )
+
+
 def test_nothing_is_refused_where_nothing_differs() -> None:
     refuse("a and b", ())
 

@@ -4,7 +4,7 @@ import pytest
 
 from evalfarm.contracts.run import Plan
 from evalfarm.contracts.verdict import FirstBreak, Result, RunSummary
-from evalfarm.reports.run import findings
+from evalfarm.reports.run import case_tables, findings
 from evalfarm.reports.run.findings import Command
 
 Summarized = Callable[[Iterable[Result]], RunSummary]
@@ -96,6 +96,11 @@ def test_cases_to_look_at_come_arm_by_arm_with_their_trials(summary: RunSummary,
         ("nonfarm-payroll", 2),
         ("consumer-price-index", 2),
     ]
+
+
+def test_where_every_reading_held_none_is_called_another(summary: RunSummary) -> None:
+    held = [reading for reading in summary.breaks if findings.end(reading) == findings.HELD]
+    assert (case_tables.breaks(held).rows, case_tables.breaks(held).note) == ((), "All 12 readings held.")
 
 
 def test_the_next_commands_fit_the_run(summary: RunSummary, summarized: Summarized, results: list[Result]) -> None:

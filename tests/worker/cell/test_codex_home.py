@@ -79,23 +79,24 @@ def test_the_server_under_test_may_have_a_name_of_its_own(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "text"),
+    ("name", "text", "told"),
     [
-        (".mcp.json", '{"mcpServers": {"Other": {}}}'),
-        (".mcp.json", "{"),
-        (".mcp.json", "[]"),
-        (".mcp.json", None),
-        (".codex-plugin/plugin.json", "{"),
-        (".codex-plugin/plugin.json", None),
+        (".mcp.json", '{"mcpServers": {"Other": {}}}', "there is no entry 'Shop' in .mcp.json, which has 'Other'"),
+        (".mcp.json", "{}", "there is no entry 'Shop' in .mcp.json, which has none"),
+        (".mcp.json", "{", "Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
+        (".mcp.json", "[]", "'list' object has no attribute 'get'"),
+        (".mcp.json", None, "there is no .mcp.json"),
+        (".codex-plugin/plugin.json", "{", "Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
+        (".codex-plugin/plugin.json", None, "there is no .codex-plugin/plugin.json"),
     ],
 )
 def test_a_folder_that_does_not_describe_the_server_is_the_suites_mistake(
-    folder: Path, name: str, text: str | None
+    folder: Path, name: str, text: str | None, told: str
 ) -> None:
     (folder / name).write_text(text) if text is not None else (folder / name).unlink()
     with pytest.raises(SuiteError) as caught:
         plugin_files(PLUGIN, folder)
-    assert caught.value.message.startswith("the folder of plugin 'Shop' does not describe a server 'Shop': ")
+    assert caught.value.message == f"the folder of plugin 'Shop' does not describe a server 'Shop': {told}"
     assert caught.value.hint == (
         "it needs .codex-plugin/plugin.json, and a .mcp.json whose mcpServers holds that entry; "
         "plugin.server names another one"
