@@ -86,7 +86,11 @@ def test_the_server_under_test_may_have_a_name_of_its_own(folder: Path) -> None:
         (".mcp.json", "{", "Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
         (".mcp.json", "[]", "'list' object has no attribute 'get'"),
         (".mcp.json", None, "there is no .mcp.json"),
-        (".codex-plugin/plugin.json", "{", "Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
+        (
+            ".codex-plugin/plugin.json",
+            "{",
+            "Expecting property name enclosed in double quotes: line 1 column 2 (char 1)",
+        ),
         (".codex-plugin/plugin.json", None, "there is no .codex-plugin/plugin.json"),
     ],
 )
