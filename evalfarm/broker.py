@@ -182,6 +182,12 @@ def queue_depth(app: celery.Celery, queue: QueueName = "interactive") -> int:
         return int(connection.default_channel.queue_declare(queue=QUEUES[queue]).message_count)
 
 
+def waiting_judgings(app: celery.Celery) -> int:
+    """The messages that wait for somebody who judges. Raises BrokerUnavailable."""
+    with _reached(app), app.connection_or_acquire() as connection:
+        return int(connection.default_channel.queue_declare(queue=JUDGING).message_count)
+
+
 @contextmanager
 def _reached(app: celery.Celery) -> Iterator[None]:
     try:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import get_args
 
 from evalfarm.analysis.judgement.disagreements import RULES
-from evalfarm.broker import App, send_judgings
+from evalfarm.broker import App, send_judgings, waiting_judgings
 from evalfarm.contracts.judging import JUDGE, JudgingItem, JudgingPlan, JudgingTally, TrialOpinions
 from evalfarm.contracts.run import Plan
 from evalfarm.contracts.verdict import LabelValue, Result, RunSummary
@@ -22,6 +22,8 @@ from evalfarm.store import Store
 #: Seconds after which an answer that was handed to the judges and that nobody took up is handed out anew: its message
 #: may have waited behind trials of other runs.
 HOLD_S = 900.0
+#: Seconds after which it is handed out anew where no message waits: its own died with the worker that took it.
+LOST_S = 30.0
 
 Conclude = Callable[[Plan, Result, Sequence[TrialOpinions], str], Result]
 """A result with the label of its judges, from all attempts at judging it; or why they were not asked.
@@ -54,7 +56,8 @@ class Judging:
             if self.store.judged(plan.run) is not None:
                 return True
             queue.open(len(judging.items), self._kept(judging), plan.suite.judging.max_cost_usd)
-        send_judgings(self.app, plan.run, queue.take(plan.suite.judging.concurrency, HOLD_S))
+        lost_s = HOLD_S if waiting_judgings(self.app) else LOST_S
+        send_judgings(self.app, plan.run, queue.take(plan.suite.judging.concurrency, HOLD_S, lost_s))
         progress = queue.progress()
         if progress.left:
             return False

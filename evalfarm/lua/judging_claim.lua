@@ -5,6 +5,7 @@ local id = item .. ':' .. attempt
 if redis.call('HGET', judges, 'attempt:' .. item) ~= attempt or redis.call('HEXISTS', judges, 'claimed:' .. id) == 1 then
   return 0
 end
+redis.call('HDEL', judges, 'sent:' .. item)
 local wait = 0
 for at = 4, #ARGV, 2 do
   wait = math.max(wait, model_wait_ms(ARGV[at], tonumber(ARGV[at + 1])))

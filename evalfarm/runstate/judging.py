@@ -7,7 +7,8 @@ of each judge's model, as a trial does of its own, and money is set aside for it
     due     sorted set  item -> when it may be handed out, ms: 0 at once, later: at work, or waiting for another attempt
     judges  hash        items, cost (micro-USD), reserved (likewise: set aside for what is at work or was lost), dearest
                         (of one attempt), most, unpriced, spent (why no more are asked: the `run`'s money, or the
-                        `judges`' own); `attempt:ITEM`, `claimed:ITEM:ATTEMPT` (what was set aside), `ended:…`
+                        `judges`' own); `attempt:ITEM`, `claimed:ITEM:ATTEMPT` (what was set aside), `ended:…`,
+                        `sent:ITEM` (when, ms: handed out, and not heard of since)
     judged  hash        item -> attempt at work
 
 A hand-out that nobody claims is sent again under its number. An item that is at work and is not renewed is handed out
@@ -90,9 +91,13 @@ class JudgingQueue:
         with answered(self._client):
             return bool(self._client.exists(self._keys[1]))
 
-    def take(self, concurrency: int, hold_s: float) -> list[Handed]:
-        """Hand out what may be, so that no more than `concurrency` are out; each to be claimed within `hold_s` s."""
-        flat = self._scripts.run("judging_take", concurrency, milliseconds(hold_s), MOST_JUDGINGS)
+    def take(self, concurrency: int, hold_s: float, lost_s: float | None = None) -> list[Handed]:
+        """Hand out what may be, so that no more than `concurrency` are out; each to be claimed within `hold_s` s.
+
+        `lost_s`: one that was handed out so long ago and not claimed is handed out again already; none: after `hold_s`.
+        """
+        hold_ms, lost_ms = milliseconds(hold_s), milliseconds(hold_s if lost_s is None else lost_s)
+        flat = self._scripts.run("judging_take", concurrency, hold_ms, MOST_JUDGINGS, lost_ms)
         return [Handed(item, attempt) for item, attempt in zip(flat[::2], flat[1::2], strict=True)]
 
     def claim(self, handed: Handed, hold_s: float) -> bool:

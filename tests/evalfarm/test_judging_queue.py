@@ -241,3 +241,23 @@ def test_every_item_is_judged_at_most_so_often_and_ends_once_whatever_happens(
         queue.end(handed, cost_usd=1.0, again=False)
     lost = len(claimed) - round(queue.progress().spent_usd)
     assert queue.progress().reserved_usd <= lost
+
+
+def test_one_whose_message_was_lost_is_handed_out_again_under_its_number_and_one_at_work_is_not(
+    client: redis.Redis,
+) -> None:
+    queue = opened(client, 2)
+    lost, at_work = queue.take(2, HOLD_S)
+    assert queue.claim(at_work, HOLD_S)
+    assert queue.take(2, HOLD_S) == []
+    assert queue.take(2, HOLD_S, lost_s=0.0) == [lost]
+
+
+def test_one_that_waits_for_its_model_is_not_taken_for_lost(client: redis.Redis) -> None:
+    limits = Limits(models={"judge": ModelLimits(concurrency=1)})
+    Throttle(client, limits).pause("judge", 60.0)
+    queue = JudgingQueue(client, "r", {"judge": 1})
+    assert queue.open(1)
+    (handed,) = queue.take(1, HOLD_S)
+    assert not queue.claim(handed, HOLD_S)
+    assert queue.take(1, HOLD_S, lost_s=0.0) == []

@@ -78,18 +78,21 @@ def test_the_server_under_test_may_have_a_name_of_its_own(folder: Path) -> None:
     assert (server_entry(plugin), server_entry(PLUGIN)) == ("Other", "Shop")
 
 
+CUT_SHORT = "Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"
+
+
 @pytest.mark.parametrize(
     ("name", "text", "told"),
     [
         (".mcp.json", '{"mcpServers": {"Other": {}}}', "there is no entry 'Shop' in .mcp.json, which has 'Other'"),
         (".mcp.json", "{}", "there is no entry 'Shop' in .mcp.json, which has none"),
-        (".mcp.json", "{", "Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
+        (".mcp.json", "{", CUT_SHORT),
         (".mcp.json", "[]", "'list' object has no attribute 'get'"),
         (".mcp.json", None, "there is no .mcp.json"),
         (
             ".codex-plugin/plugin.json",
             "{",
-            "Expecting property name enclosed in double quotes: line 1 column 2 (char 1)",
+            CUT_SHORT,
         ),
         (".codex-plugin/plugin.json", None, "there is no .codex-plugin/plugin.json"),
     ],
