@@ -141,9 +141,13 @@ class Conversation(ErrorCounts, Belonging, Which):
     tools: tuple[ToolUse, ...]  #: by kind, server and name
 
 
+#: Made once: `json.dumps` makes one with every call, for half of what a small value takes.
+_AS_JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
 def as_json(value: JsonValue) -> str:
     """A value's JSON: sorted keys, no spaces, every character but control characters as itself."""
-    return storable(json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False))
+    return storable(_AS_JSON.encode(value))
 
 
 def storable(text: str) -> str:
