@@ -21,6 +21,7 @@ def new_room(cells: Path) -> Path:
 
 def open_room(room: Path) -> TextIO:
     """Make a room, and clear away those of processes that were killed; its lock, for `close_room`."""
+    room.parent.mkdir(parents=True, exist_ok=True)
     with _alone(room.parent):
         _sweep(room.parent)
         room.mkdir()
@@ -51,14 +52,14 @@ def sweep(cells: Path) -> None:
 
     The number in a room's name says nothing: a worker in another container has numbers of its own.
     """
-    with _alone(cells):
-        _sweep(cells)
+    if cells.exists():
+        with _alone(cells):
+            _sweep(cells)
 
 
 @contextmanager
 def _alone(cells: Path) -> Iterator[None]:
     # A room that is made is there before its lock is held.
-    cells.mkdir(parents=True, exist_ok=True)
     with cells.with_suffix(_LOCK).open("w") as one_at_a_time:
         fcntl.flock(one_at_a_time, fcntl.LOCK_EX)
         yield

@@ -53,7 +53,7 @@ with Rows() as rows:
 SEEN = """
 import datetime, sys, time
 from pathlib import Path
-from evalfarm.cli import web  # noqa: F401 - all that a server has loaded counts
+from evalfarm.cli.services import web  # noqa: F401 - all that a server has loaded counts
 from evalfarm.web import exporting, versions
 from evalfarm.web.access import Allowed
 from evalfarm.web.asking import Ask

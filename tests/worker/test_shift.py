@@ -88,6 +88,11 @@ def at_work(open_station: Any, planned: Any, suite: Any, shop_at: Any, redis: Cl
     return open_run
 
 
+def ours(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What the worker's own modules logged."""
+    return [entry.message for entry in caplog.records if entry.name.startswith("worker.")]
+
+
 async def test_a_trial_is_run_graded_stored_and_counted_once_however_often_it_is_asked_for(at_work: Any) -> None:
     async with at_work() as work:
         await work.run(0)
@@ -124,7 +129,7 @@ async def test_a_fault_of_our_own_closes_the_attempt_as_infrastructure_with_its_
     reason = "case 'told' has no direct form; the planner must not plan it"
     assert (trace.outcome, trace.failure) == ("infra_failed", f"evalfarm itself failed: ValueError: {reason}")
     assert trace.telemetry.gaps == ("the attempt was not observed to its end",)
-    assert [entry.message for entry in caplog.records] == ["trial 0 attempt 1 broke the worker"]
+    assert ours(caplog) == ["trial 0 attempt 1 broke the worker"]
 
 
 STOPPED = "stopped: its run was cancelled, or another attempt took its place"
@@ -150,7 +155,7 @@ async def test_a_run_that_is_cancelled_stops_what_is_under_way_and_keeps_what_wa
         trace = work.station.store.get_trace("r1", 0, 1)
         assert (trace.outcome, trace.failure, trace.failure_kind) == ("infra_failed", STOPPED, "stopped")
         assert work.counts() == {"waiting": 1, "attempts": 1}
-    assert [entry.message for entry in caplog.records] == [f"trial 0 attempt 1: {STOPPED}"]
+    assert ours(caplog) == [f"trial 0 attempt 1: {STOPPED}"]
 
 
 async def test_a_long_attempt_keeps_its_lease(at_work: Any, eventually: Any) -> None:
@@ -191,9 +196,7 @@ async def test_a_trace_that_the_store_refuses_is_no_matter_of_the_other_trials(
         await dataclasses.replace(work.shift, store_patience_s=0).run("r1", (0, 1, 2))
         counts = work.counts()
         assert (counts["in_flight"], counts["attempts"], len(work.rows())) == (1, 3, 2)
-    assert [entry.message for entry in caplog.records] == [
-        "trial 1 of run r1 is left where it is: cannot write memory://: full"
-    ]
+    assert ours(caplog) == ["trial 1 of run r1 is left where it is: cannot write memory://: full"]
 
 
 async def test_a_worker_that_is_told_to_stop_begins_no_trial_more_and_gives_the_rest_back(at_work: Any) -> None:
@@ -266,7 +269,7 @@ async def test_an_attempt_that_cannot_be_committed_is_left_to_be_adopted(
         redis.delete("f:{r1}:meta")
         result = Result(trial=work.plan.trial(0), attempt=1, outcome="finished", verdict="passed")
         await commit(work.ledger, ended_of(work.plan, result), lease_s=0.1)
-    (entry,) = caplog.records
+    (entry,) = (entry for entry in caplog.records if entry.name.startswith("worker."))
     assert entry.message == (
         "trial 0 attempt 1 is stored and not committed; it is left to be adopted: Redis knows nothing of run 'r1'"
     )

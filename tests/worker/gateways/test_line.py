@@ -176,7 +176,7 @@ async def test_what_comes_with_the_end_of_an_answer_is_no_answer_to_the_next_req
 
 
 def test_a_connection_rests_for_less_than_uvicorn_keeps_it() -> None:
-    assert uvicorn.Config("no:app").timeout_keep_alive > IDLE_S
+    assert uvicorn.Config("no:app", log_config=None).timeout_keep_alive > IDLE_S
 
 
 @pytest.mark.parametrize(("rested_s", "used"), [(IDLE_S - 1, [0, 0]), (IDLE_S, [0, 1])])
