@@ -25,7 +25,7 @@ class Books:
     results: list[Result]
     traces: dict[Attempt, Trace]  #: every payload in the store
     started: list[int]  #: attempts of each trial, by the ledger
-    lost: set[Attempt]  #: by the ledger's own log
+    lost: set[Attempt]  #: by the ledger's own log, and by the result of one whose last attempt was
     charges: list[Charge]  #: by the provider
     counted_usd: float  #: by the ledger's own counters, when the run was sealed
 
@@ -42,13 +42,16 @@ def read_books(farm: Farm) -> Books:
         for index in range(farm.plan.size)
         for number in store.attempts_of(run, index)
     }
+    results = list(store.results(run))
+    # The last one that is lost closes its trial and with it the run, which may be sealed before anybody looks again.
+    last = {(at.trial.index, at.attempt) for at in results if at.failure and f"{at.attempt} was lost:" in at.failure}
     return Books(
         plan=farm.plan,
         summary=summary,
-        results=list(store.results(run)),
+        results=results,
         traces=traces,
         started=list(farm.witness.attempts),
-        lost=set(farm.witness.lost),
+        lost=farm.witness.lost | last,
         charges=list(farm.provider.charges),
         counted_usd=sum(arm.known_usd for arm in tally.arms),
     )
