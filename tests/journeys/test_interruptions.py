@@ -83,6 +83,13 @@ def test_a_second_ctrl_c_stops_at_once_and_what_was_at_work_runs_anew(
     place.falls_quiet()
 
 
+def both_slots(place: Any) -> list[Any]:
+    """The two processes that run trials; none while one of them starts another, which for a moment looks like it."""
+    workers = {worker.pid: worker for worker in place.workers()}
+    found = [worker for worker in workers.values() if worker.parent in workers]
+    return found if len(found) == 2 else []
+
+
 def test_workers_killed_in_mid_run_cost_attempts_and_no_trial(
     another_place: Callable[..., Any], wait_until: Until
 ) -> None:
@@ -90,8 +97,7 @@ def test_workers_killed_in_mid_run_cost_attempts_and_no_trial(
     started = place.start(*CODEX, "--repeats", "4")
     run = started.run_id()
     when_decided(place, run, wait_until, 3)
-    workers = {worker.pid: worker for worker in place.workers()}
-    first, second = (worker for worker in workers.values() if worker.parent in workers)
+    first, second = wait_until(lambda: both_slots(place), "that there are two processes for trials")
     os.kill(first.pid, signal.SIGKILL)  # the process that runs trials: its worker starts another
     when_decided(place, run, wait_until, 7)
     os.kill(second.pid, signal.SIGKILL)

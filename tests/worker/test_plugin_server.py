@@ -221,7 +221,7 @@ async def test_when_the_worker_is_killed_its_server_dies_with_all_that_it_starte
     worker: Any, processes_of: Any, eventually: Any
 ) -> None:
     mark = worker.stdout.readline().strip()
-    assert processes_of(mark) != []
+    await eventually(lambda: processes_of(mark))  # it is told as soon as there is a process, before that is its program
     worker.kill()
     await eventually(lambda: not processes_of(mark))
 
