@@ -5,9 +5,11 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import obstore
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from obstore.store import LocalStore
 
 from evalfarm.contracts.run import Arm, Manifest, Plan, Telemetry, ToolCall, Trace
 from evalfarm.contracts.suite import Suite
@@ -391,3 +393,28 @@ def test_what_a_killed_writer_left_unfinished_stands_in_nobodys_way_and_in_no_li
     assert [objects.write("runs/a.json", data) for data in (b"whole", b"other")] == [True, False]
     assert (objects.read("runs/a.json"), objects.names("runs")) == (b"whole", ["a.json"])
     assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["a.json", "a.json#1"]
+
+
+def test_a_local_folder_is_read_and_listed_as_obstore_does(tmp_path: Path) -> None:
+    for name in ("runs/a/plan.json", "runs/a/empty.json", "runs/b b/x.json", "runs/c/é.json", "runs/c/left#3"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"" if "empty" in name else name.encode())
+    (tmp_path / "runs/d").mkdir()
+    objects, backend = Objects(tmp_path.as_uri()), LocalStore(tmp_path)
+
+    def listed(prefix: str) -> list[str]:
+        page = obstore.list_with_delimiter(backend, prefix)
+        paths = [*page["common_prefixes"], *(entry["path"] for entry in page["objects"])]
+        return sorted(path.rsplit("/", 1)[-1] for path in paths)
+
+    def held(key: str) -> bytes | None:
+        try:
+            return bytes(obstore.get(backend, key).bytes())
+        except FileNotFoundError:
+            return None
+
+    folders = ("runs", "runs/a", "runs/c", "runs/d", "runs/a/plan.json", "runs/missing")
+    assert [objects.names(folder) for folder in folders] == [listed(folder) for folder in folders]
+    keys = ("runs/a/plan.json", "runs/a/empty.json", "runs/b b/x.json", "runs/a", "runs/a/missing.json", "runs")
+    assert [objects.read(key) for key in keys] == [held(key) for key in keys]
