@@ -24,6 +24,9 @@ QUEUES: dict[QueueName, str] = {"interactive": "trials.interactive", "nightly": 
 RUN_TRIALS = "evalfarm.run_trials"
 """The task that runs them: (run, [index, …])."""
 
+SIDE_BY_SIDE = 16
+"""Trials with a model, of one message, that a worker process has at work at a time."""
+
 JUDGING = "judging"
 """The queue of answers for a run's judges."""
 

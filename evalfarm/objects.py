@@ -69,6 +69,11 @@ class Objects:
         self._erased_at = url if url.startswith("file:") else None
         self._folder = url2pathname(urlsplit(url).path).rstrip("/") if self._erased_at else None
 
+    @property
+    def is_local(self) -> bool:
+        """Whether they are files of this machine."""
+        return self._folder is not None
+
     def read(self, key: str) -> bytes | None:
         """The bytes under a key, uncompressed; None: there is no such key."""
         with self._reaching("read"):
@@ -159,6 +164,12 @@ class Objects:
             page = obstore.list_with_delimiter(self._backend, prefix)
         keys = [*page["common_prefixes"], *(entry["path"] for entry in page["objects"])]
         return sorted(key.rsplit("/", 1)[-1] for key in keys)
+
+    def keys(self, prefix: str) -> Iterator[str]:
+        """Every key under a prefix, in no order: a thousand of them in a request to a bucket."""
+        with self._reaching("list"):
+            for page in obstore.list(self._backend, prefix):
+                yield from (entry["path"] for entry in page)
 
     def delete_under(self, prefix: str, last: Sequence[str]) -> int:
         """Remove every key under a prefix, those named in `last` after all others, in their order; how many there were.

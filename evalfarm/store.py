@@ -48,6 +48,11 @@ class Store:
         """Where this store is, without credentials."""
         return self._objects.url
 
+    @property
+    def is_local(self) -> bool:
+        """Whether it is a folder of this machine, in which nothing is waited for."""
+        return self._objects.is_local
+
     # ---- a run's documents
 
     def put_plan(self, plan: Plan) -> None:
@@ -142,6 +147,12 @@ class Store:
         if not attempts and not 0 <= index < (size := self.get_plan(run).size):
             raise UnknownName(f"run {run!r} has no trial {index}", hint=f"its trials are numbered from 0 to {size - 1}")
         return sorted(int(name.split(".")[0]) for name in attempts)
+
+    def attempts(self, run: str) -> Iterator[tuple[int, int]]:
+        """Every attempt of which a trace is kept, as its trial and its number, in no order; by one look at all keys."""
+        for key in self._objects.keys(_run_key(run, "attempts")):
+            index, _, name = key.rpartition("/attempts/")[2].partition("/")
+            yield int(index), int(name.partition(".")[0])
 
     def put_segment(self, run: str, k: int, results: Sequence[Result]) -> bool:
         """Keep the k-th stretch of committed results; False: that segment is there already, and stays."""

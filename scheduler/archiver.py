@@ -8,8 +8,9 @@ from evalfarm.runstate import ArchivePosition, Event, Ledger
 from evalfarm.store import Store
 from scheduler.rebuilder import restore
 
-#: Events of the ledger's stream in one segment, most of them results; a few megabytes before compression.
-SEGMENT_EVENTS = 5_000
+#: Events of the ledger's stream in one segment, most of them results; a megabyte before compression. Conversations are
+#: scored segment by segment while a run is at work.
+SEGMENT_EVENTS = 1_000
 
 
 def archive(ledger: Ledger, store: Store, plan: Plan, *, rest: bool, full: int = SEGMENT_EVENTS) -> None:

@@ -10,6 +10,7 @@ from math import inf, isfinite
 from typing import Literal
 
 from cases.policies import is_simulated
+from evalfarm.broker import SIDE_BY_SIDE
 from evalfarm.contracts.budget import Budget
 from evalfarm.contracts.judging import JUDGE
 from evalfarm.contracts.run import NO_MODEL, Arm, Plan
@@ -85,7 +86,7 @@ def estimate(plan: Plan, prices: Prices, limits: Limits, *, slots: int, like: Ru
     turns = sum(len(plan.suite.case(case).turns) or 1 for case in plan.cases) / len(plan.cases)
     trials = len(plan.cases) * plan.repeats
     # Those of `loop` travel together and share a slot, but not in a plan with `codex`.
-    side_by_side = 1 if together(plan) == 1 else bite(plan, slots=slots, room=1)
+    side_by_side = 1 if together(plan) == 1 else min(SIDE_BY_SIDE, bite(plan, trials, slots=slots, room=1))
     arms = tuple(
         _measured(arm, trials, turns, cell)
         if (cell := _cell_of(like, arm)) is not None

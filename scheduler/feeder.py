@@ -2,15 +2,17 @@
 
 from collections.abc import Iterable, Iterator, Set
 
-from evalfarm.broker import QUEUES, App, queue_depth, send_trials
+from evalfarm.broker import QUEUES, SIDE_BY_SIDE, App, queue_depth, send_trials
 from evalfarm.contracts.run import Plan, QueueName
 from evalfarm.runstate import Client, Ledger, Limits, live_slots, loads, room
 from scheduler.pacing import MOST_PUT_OFF, PUT_OFF_S, Places, models_of, most_waited_s
 from scheduler.shares import fair_room
 
-#: Trials in one message where one process can run many: `loop` waits on a network, `direct` is over at once. Four times
-#: what a worker runs side by side, so that it seldom waits for the last trials of a message.
-CHUNK = 64
+#: Trials in one message, at most, where one process can run many: `loop` waits on a network, `direct` is over at once.
+#: A worker that waits for the last ones of a message, and for the next message, loses a trial's time and a half: many
+#: times what it runs side by side makes that a tenth with a model that takes 50 ms. What a slower one does not begin
+#: in time goes back.
+CHUNK = 16 * SIDE_BY_SIDE
 #: Messages published in one go; what is more waits for the next look.
 BATCH = 500
 #: Seconds that a worker may take beyond an attempt's own limit, for servers, homes and storage. Then it is killed.
@@ -33,16 +35,18 @@ def feed(app: App, redis: Client, ledger: Ledger, plan: Plan, queue: QueueName, 
     ledger.resend(_RESEND_LIMIT, WAITED_LONG_S - DISPATCH_S if depths[queue] else 0.0)
     known = loads(redis)
     free = min(BATCH, fair_room(plan.run, known, depths, slots))
-    handed_out = sum(load.handed_out for load in known if load.run == plan.run)
+    mine = next((load for load in known if load.run == plan.run), None)
+    handed_out, left = (0, 0) if mine is None else (mine.handed_out, mine.open)
     places = Places(plan, room(redis, limits, models_of(plan)) if free else {}, handed_out)
     messages: list[tuple[int, ...]] = []
     while len(messages) < free and places.left >= 1:
         if places.some_full and ledger.progress().waiting > MOST_PUT_OFF:
             break
-        wanted = min(bite(plan, slots=slots, room=free - len(messages)), places.left)
+        wanted = min(bite(plan, left, slots=slots, room=free - len(messages)), places.left)
         indices = ledger.take(int(wanted), DISPATCH_S)
         if not indices:
             break
+        left -= len(indices)
         now, later = places.share(indices)
         messages += messages_for(plan, now, alone=ledger.lost_before(now))
         if later:
@@ -57,12 +61,16 @@ def together(plan: Plan) -> int:
     return 1 if any(arm.harness == "codex" for arm in plan.arms) else CHUNK
 
 
-def bite(plan: Plan, *, slots: int, room: int) -> int:
-    """How many trials to take at once: as many as fill one message, fewer where that would leave slots idle.
+def bite(plan: Plan, left: int, *, slots: int, room: int) -> int:
+    """How many trials to take at once, of those that are left: as many as leave each slot another message.
 
-    Each `codex` trial is a message of its own, so with those in the plan there are no more than there is room for.
+    So messages get smaller towards a run's end, but not below what a worker has at work at a time, unless the plan is
+    as small. Each `codex` trial is a message of its own: with those in the plan there are no more than there is room
+    for.
     """
-    size = min(CHUNK, max(1, plan.size // max(1, 2 * slots)))
+    messages = max(1, 2 * slots)
+    least = min(SIDE_BY_SIDE, max(1, plan.size // messages))
+    size = min(CHUNK, max(least, left // messages))
     return min(size, room) if together(plan) == 1 else size
 
 

@@ -11,11 +11,12 @@ import socket
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from evalfarm.broker import SIDE_BY_SIDE
 from evalfarm.contracts.run import Telemetry, Trace, Trial
 from evalfarm.contracts.verdict import Result
 from evalfarm.errors import BrokerUnavailable, EvalFarmError, InfrastructureError, StoreUnavailable
@@ -31,8 +32,6 @@ log = logging.getLogger(__name__)
 #: Judges a trace of a run; handed in, because a worker never judges.
 Grade = Callable[[Prepared, Trace], Result]
 
-#: Trials with a model that one process has in work at a time.
-SIDE_BY_SIDE = 16
 #: Seconds until trials that this worker will not run are handed out again, perhaps to one that will.
 REFUSED_S = 2.0
 #: Seconds after which what a message holds and is not begun goes back: others may be free to run it.
@@ -96,7 +95,7 @@ class Shift:
         while (index := _next(left)) is not None:
             try:
                 if self._too_late(message):
-                    message.ledger.give_back([index])
+                    message.ledger.give_back([index, *_all(left)])
                 elif (work := message.begun(index, message.ledger.claim(*self._wanted(message, index)))) is not None:
                     return work
             except InfrastructureError as error:  # its hand-out runs out, and it is handed out again
@@ -209,6 +208,11 @@ def _next(left: deque[int]) -> int | None:
         return left.popleft()
     except IndexError:
         return None
+
+
+def _all(left: deque[int]) -> Iterator[int]:
+    while (index := _next(left)) is not None:
+        yield index
 
 
 def _left_alone(message: "_Message", index: int, error: InfrastructureError) -> None:

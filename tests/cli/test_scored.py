@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -13,12 +14,15 @@ import pytest
 
 from evalfarm.analysis.conversations import tables
 from evalfarm.analysis.conversations.tables import Scorer
+from evalfarm.analysis.summary.rows import Rows
 from evalfarm.broker import make_app
 from evalfarm.cli.beside.aside import Aside
-from evalfarm.cli.beside.scored import score_run
+from evalfarm.cli.beside.scored import RunScoring, score_run
+from evalfarm.cli.beside.scoring_along import ScoringAlong
 from evalfarm.cli.beside.scoring_behind import ScoringBehind
 from evalfarm.cli.services.tending import Tender
 from evalfarm.cli.standing import Farm
+from evalfarm.contracts.conversation import Conversation
 from evalfarm.contracts.conversation_rules import ConversationRules
 from evalfarm.contracts.run import Arm, Plan, Telemetry, ToolCall, Trace, Turn
 from evalfarm.contracts.suite import Case, Plugin, Server, Suite
@@ -85,6 +89,11 @@ def trace_of(plan: Plan, index: int) -> Trace:
     )
 
 
+def rows_of(parquet: Path) -> list[Conversation]:
+    with Rows.stored(parquet) as rows:
+        return [Conversation.model_validate_json(text) for (text,) in rows.records("SELECT to_json(r) FROM rows AS r")]
+
+
 def test_a_run_is_scored_once_after_it_was_summed_up(store: Store, plan: Plan) -> None:
     kept = Conversations(store.objects)
     assert not kept.are_scored("shop-1")
@@ -106,6 +115,70 @@ def test_rules_that_disagree_are_told_with_their_rows_and_no_row_is_kept(store: 
     assert told.value.hint.startswith("report these rows; `evalfarm show CONVERSATION --json`")
     assert told.value.exit_code == ExitCode.INTERNAL
     assert Conversations(store.objects).rows("runs/shop-1") is None
+
+
+def test_a_run_that_is_scored_as_its_segments_come_has_the_rows_of_one_that_is_scored_at_its_end(
+    store: Store, plan: Plan, tmp_path: Path
+) -> None:
+    score_run(store, "shop-1")
+    kept, file = Conversations(store.objects), tmp_path / "store" / "runs" / "shop-1" / "conversations.parquet"
+    at_once = rows_of(file)
+    results = store.segment("shop-1", 0)
+    store.objects.delete("runs/shop-1/segments/000000.jsonl.zst")
+    store.objects.delete("runs/shop-1/conversations.parquet")
+    with closing(RunScoring(store, "shop-1")) as scoring:
+        for k in range(3):
+            store.put_segment("shop-1", k, results[4 * k : 4 * k + 4])
+            scoring.go_on()
+        assert kept.rows("runs/shop-1") is None
+        scoring.finish()
+    assert (len(at_once), rows_of(file)) == (plan.size, at_once)
+
+
+class Followed(Aside):
+    """Notes what it is told to do."""
+
+    def __init__(self) -> None:
+        super().__init__(load_settings({}))
+        self.told: list[str] = []
+
+    def score_so_far(self, run: str) -> None:
+        self.told.append(f"score {run}")
+
+    def rest(self, *, at_once: bool = False) -> None:
+        self.told.append("rest")
+
+
+def test_a_run_is_followed_segment_by_segment_until_they_come_seldom() -> None:
+    aside, now = Followed(), [0.0]
+    along = ScoringAlong(aside, "shop-1", lambda: now[0])
+    seen = []
+    for at_s, closed in ((0, 999), (5, 1_000), (6, 1_400), (60, 2_100), (119, 2_500), (121, 2_600), (130, 3_000)):
+        now[0] = float(at_s)
+        along.look(closed)
+        seen.append(tuple(aside.told))
+        aside.told.clear()
+    assert seen == [(), ("score shop-1",), (), ("score shop-1",), (), ("rest",), ()]
+
+
+@pytest.mark.slow
+def test_the_process_beside_goes_on_with_what_it_has_scored_of_a_run_and_leaves_no_file(
+    store: Store, plan: Plan, tmp_path: Path
+) -> None:
+    results = store.segment("shop-1", 0)
+    store.objects.delete("runs/shop-1/segments/000000.jsonl.zst")
+    store.put_segment("shop-1", 0, results[:8])
+    settings = load_settings({"EVALFARM_HOME": str(tmp_path)})
+    with Aside(settings) as aside:
+        aside.score_so_far("shop-1")
+        aside.score_so_far("shop-9")  # is not there: nobody waits for what comes of it
+        store.put_segment("shop-1", 1, results[8:])
+        aside.score("shop-1")
+        (room,) = (path for path in (tmp_path / "cells").iterdir())
+        assert list(room.glob("*/*")) == []
+    assert list((tmp_path / "cells").iterdir()) == []
+    file = tmp_path / "store" / "runs" / "shop-1" / "conversations.parquet"
+    assert [row.conversation for row in rows_of(file)] == [f"shop-1/{index}/1" for index in range(12)]
 
 
 @pytest.mark.slow
@@ -165,7 +238,7 @@ def faulty(tmp_path: Path) -> Callable[..., "subprocess.CompletedProcess[str]"]:
 def test_a_run_whose_rules_disagree_is_reported_and_fails_loudly_and_so_does_resuming_it(
     faulty: Callable[..., "subprocess.CompletedProcess[str]"], tmp_path: Path
 ) -> None:
-    ended = faulty("run", "bls", "--harness", "direct", "--workers", "1")
+    ended = faulty("run", "bls", "--harness", "direct", "--workers", "1", "--repeats", "10")  # more than a segment
     assert (ended.returncode, "Page: " in ended.stdout) == (ExitCode.INTERNAL, True)
     told = ended.stderr.partition("Error: ")[2].splitlines()
     assert told[0] == "the rules over conversations disagree between Python and SQL, so no figure holds"

@@ -5,7 +5,7 @@ import math
 import pytest
 import redis
 
-from evalfarm.broker import QUEUES, App, queue_depth
+from evalfarm.broker import QUEUES, SIDE_BY_SIDE, App, queue_depth
 from evalfarm.contracts.run import Arm, Plan
 from evalfarm.runstate import Ledger, Shape, beat
 from scheduler.feeder import CHUNK, DISPATCH_S, SET_UP_S, WAITED_LONG_S, bite, feed, messages_for
@@ -114,19 +114,22 @@ def test_a_message_carries_the_time_after_which_its_worker_is_stuck(app: App, cl
 
 
 @pytest.mark.parametrize(
-    ("arms", "repeats", "slots", "room", "taken"),
+    ("arms", "repeats", "left", "slots", "room", "taken"),
     [
-        ((LOOP,), 100, 2, 3, CHUNK),  # a long plan: full messages
-        ((LOOP,), 4, 2, 3, 3),  # 12 trials for 2 slots: four messages, so that both have work to the end
-        ((LOOP,), 1, 8, 10, 1),
-        ((CODEX, LOOP), 100, 2, 3, 3),  # every one might be a message
-        ((CODEX,), 100, 64, 80, 2),
+        ((LOOP,), 1000, 3000, 2, 3, CHUNK),  # a long plan: full messages
+        ((LOOP,), 1000, 200, 2, 3, 50),  # towards its end: two for each slot
+        ((LOOP,), 1000, 20, 2, 3, SIDE_BY_SIDE),  # and what a worker runs at a time at the last
+        ((LOOP,), 4, 12, 2, 3, 3),  # 12 trials for 2 slots: four messages, so that both have work to the end
+        ((LOOP,), 4, 3, 2, 3, 3),
+        ((LOOP,), 1, 3, 8, 10, 1),
+        ((CODEX, LOOP), 100, 600, 2, 3, 3),  # every one might be a message
+        ((CODEX,), 100, 300, 64, 80, 2),
     ],
 )
 def test_a_message_is_as_large_as_leaves_no_slot_idle(
-    plan: Plan, arms: tuple[Arm, ...], repeats: int, slots: int, room: int, taken: int
+    plan: Plan, arms: tuple[Arm, ...], repeats: int, left: int, slots: int, room: int, taken: int
 ) -> None:
-    assert bite(of(plan, *arms, repeats=repeats), slots=slots, room=room) == taken
+    assert bite(of(plan, *arms, repeats=repeats), left, slots=slots, room=room) == taken
 
 
 def age_of_hand_outs(client: redis.Redis, plan: Plan, seconds: float) -> None:

@@ -35,6 +35,8 @@ def disagreements(python: Sequence[Conversation], sql: Sequence[Conversation]) -
         if one is None or other is None:
             yield Disagreement(name, "conversation", one and "a row", other and "a row")
             continue
+        if one == other:
+            continue
         for column in Conversation.model_fields:
             values = getattr(one, column), getattr(other, column)
             if not _same(*values):

@@ -1,28 +1,17 @@
 """Where conversations are read from: a run's stored traces, or what was imported; and how they are exported."""
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain
 
 from pydantic import ValidationError
 
+from evalfarm.analysis.conversations.attempts import Attempts, Seen
 from evalfarm.analysis.conversations.bundles import bundle_of, trace_of
-from evalfarm.analysis.conversations.origins import of_attempt, version_of
 from evalfarm.contracts.bundle import Bundle, Import
-from evalfarm.contracts.conversation import Origin
 from evalfarm.contracts.conversation_rules import ConversationRules
-from evalfarm.contracts.run import Trace
-from evalfarm.contracts.verdict import Result
 from evalfarm.conversations import Conversations
 from evalfarm.store import Store
-
-#: Trials that are read at a time: in a bucket each is two round trips, which nobody should wait for one by one.
-_READERS = 8
-#: Trials that are read ahead of what is done with them.
-_AHEAD = 64
-
-Seen = tuple[Trace, Origin]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +27,10 @@ class Source:
 
 def run_source(store: Store, run: str) -> Source:
     """Every attempt of a run's closed trials that left a trace. Raises UnknownName when there is no such run."""
-    plan = store.get_plan(run)
+    attempts = Attempts(store, run)
     prompts = store.get_manifest(run).digests.get("prompts")
-    return Source(run, f"runs/{run}", plan.suite.conversations, prompts, _attempts(store, run))
+    seen = chain(attempts.counted(), attempts.others())
+    return Source(run, f"runs/{run}", attempts.plan.suite.conversations, prompts, seen)
 
 
 def import_source(kept: Conversations, made: Import) -> Source:
@@ -67,22 +57,3 @@ def read_line(line: bytes) -> Bundle:
     except (ValueError, RecursionError) as error:
         raise ValueError("tool_calls: an input or a result is no JSON that can be read") from error
     return bundle
-
-
-def _attempts(store: Store, run: str) -> Iterator[Seen]:
-    plan = store.get_plan(run)
-    versions = {variant: version_of(plan, variant) for variant in {arm.variant for arm in plan.arms}}
-
-    def read(result: Result) -> list[Seen]:
-        trial = result.trial
-        version, case = versions[trial.arm.variant], plan.suite.case(trial.case)
-        return [
-            (store.get_trace(run, trial.index, attempt), of_attempt(version, case, result, attempt=attempt))
-            for attempt in store.attempts_of(run, trial.index)
-        ]
-
-    results = store.results(run)
-    with ThreadPoolExecutor(_READERS, "reading") as readers:
-        while ahead := list(islice(results, _AHEAD)):
-            for seen in readers.map(read, ahead):
-                yield from seen

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from pydantic import BaseModel
 
@@ -65,6 +66,8 @@ class Scorer:
     def __init__(self, rules: ConversationRules, query: str | None = None) -> None:
         """`rules` as the graders have them: `completed_chars` is set. `query` stands in the place of `rules.sql`."""
         self.rows = Rows()  #: the four tables of the last batch, and the view `conversations` over them
+        self._folder = TemporaryDirectory()  # of the rows, which in memory would take a kilobyte each
+        self._kept: list[str] = []
         for name, columns in {**TABLES, "guards": _GUARDS}.items():
             self.rows.run(f"CREATE TABLE {name} AS SELECT unnest(json_transform('{{}}', ?)) LIMIT 0", [_spec(columns)])
         for name, value in rules:
@@ -77,7 +80,6 @@ class Scorer:
         guards = [json.dumps({"name": name, **guard.model_dump()}) for name, guard in rules.guards.items()]
         self._insert("guards", _GUARDS, guards)
         self.rows.run(_RULES.read_text(encoding="utf-8") if query is None else query)
-        self.rows.run("CREATE TABLE kept AS FROM conversations LIMIT 0")
 
     def score(self, bundles: Iterable[Bundle]) -> tuple[Conversation, ...]:
         """The row of each bundle, by the conversation's name; all are kept. No conversation may come twice."""
@@ -86,17 +88,24 @@ class Scorer:
             self.rows.run(f"TRUNCATE {name}")
             self._insert(name, columns, [row.model_dump_json() for row in _rows(held, name)])
         self.rows.run("CREATE OR REPLACE TEMP TABLE scored AS FROM conversations")
-        self.rows.run("INSERT INTO kept FROM scored")
+        self._kept.append(f"{self._folder.name}/{len(self._kept)}.parquet")
+        self._write("FROM scored", self._kept[-1])
         found = self.rows.records("SELECT to_json(s) FROM scored AS s ORDER BY conversation")
         return tuple(Conversation.model_validate_json(document) for (document,) in found)
 
     def write(self, parquet: Path) -> None:
         """Write the rows of all batches as one Parquet file."""
-        self.rows.run("COPY (FROM kept ORDER BY started_at, conversation) TO ? (FORMAT parquet)", [str(parquet)])
+        self.rows.run("SET VARIABLE kept = ?", [self._kept])
+        kept = "read_parquet(getvariable('kept'))" if self._kept else "conversations"
+        self._write(f"FROM {kept} ORDER BY started_at, conversation", str(parquet))
 
     def close(self) -> None:
-        """Let go of the tables."""
+        """Let go of the tables and of the rows."""
         self.rows.__exit__(None, None, None)
+        self._folder.cleanup()
+
+    def _write(self, query: str, parquet: str) -> None:
+        self.rows.run(f"COPY ({query}) TO ? (FORMAT parquet)", [parquet])
 
     def _insert(self, table: str, columns: Columns, documents: Sequence[str]) -> None:
         if documents:

@@ -45,7 +45,7 @@ class Servers(Contract):
 class Order(Contract):
     """What it is to do."""
 
-    do: Literal["list servers", "make ready to seal", "seal", "report", "score"]
+    do: Literal["list servers", "make ready to seal", "seal", "report", "score so far", "score"]
     servers: Servers | None = None
     run: str = ""
     redis_url: str = ""
@@ -112,6 +112,14 @@ class Aside:
         """Draw the report of a sealed run into files under the home."""
         self._ask(Order(do="report", run=run))
 
+    def score_so_far(self, run: str) -> None:
+        """Have the conversations scored that a run at work has stored; nobody waits for it.
+
+        What was scored is kept in that process until the run is sealed, and is scored again where it does not live so
+        long.
+        """
+        self._send(Order(do="score so far", run=run), answered=False)
+
     def score(self, run: str) -> None:
         """Score the conversations of a sealed run, unless that is done. Raises as `scored.score_run`."""
         self._ask(Order(do="score", run=run))
@@ -138,7 +146,7 @@ class Aside:
             raise getattr(errors, done.error)(done.message, done.hint)
         return done
 
-    def _send(self, order: Order) -> "subprocess.Popen[bytes]":
+    def _send(self, order: Order, *, answered: bool = True) -> "subprocess.Popen[bytes]":
         if self._running is None:
             argv = [sys.executable, "-m", "evalfarm.cli.beside.orders"]
             known = {"EVALFARM_HOME": str(self._settings.home), "EVALFARM_STORE_URL": self._settings.store_url}
@@ -149,7 +157,7 @@ class Aside:
                 stdout=subprocess.PIPE,
                 start_new_session=True,
             )
-        self._unanswered += 1
+        self._unanswered += answered
         with suppress(BrokenPipeError):  # whoever waits for the answer learns of it
             self._running.stdin.write(order.model_dump_json().encode() + b"\n")  # type: ignore[union-attr]
             self._running.stdin.flush()  # type: ignore[union-attr]

@@ -4,11 +4,19 @@ Apart, so that DuckDB and the statistics are imported when a run is to be closed
 before a server's tools are listed, which every run waits for.
 """
 
-from evalfarm.cli.beside import reporting, scored
+from contextlib import closing
+from functools import cache
+
+from evalfarm.cli.beside import reporting
+from evalfarm.cli.beside.scored import RunScoring, score_run
 from evalfarm.runstate import Ledger, connect
 from evalfarm.settings import load_settings
 from evalfarm.store import Store
 from scheduler import sealer
+from worker.rooms import keep_temporary_files
+
+#: What was scored of a run that is at work, until it is sealed. It goes with this process.
+_begun: dict[str, RunScoring] = {}
 
 
 def seal(run: str, redis_url: str) -> None:
@@ -26,9 +34,30 @@ def report(run: str) -> None:
     reporting.write_files(summary, load_settings().home)
 
 
+def score_so_far(run: str) -> None:
+    """Score what a run at work has stored since this was last asked. Raises RulesDisagree."""
+    if run not in _begun:
+        _take_a_room()
+        _begun[run] = RunScoring(_store(), run)
+    try:
+        _begun[run].go_on()
+    except Exception:
+        _begun.pop(run).close()
+        raise
+
+
 def score(run: str) -> None:
-    """Score the conversations of a sealed run, unless that is done. Raises RulesDisagree."""
-    scored.score_run(_store(), run)
+    """Score the conversations of a sealed run, or what is left of them, unless that is done. Raises RulesDisagree."""
+    if run in _begun:
+        with closing(_begun.pop(run)) as begun:
+            begun.finish()
+    else:
+        score_run(_store(), run)
+
+
+@cache
+def _take_a_room() -> None:
+    keep_temporary_files(load_settings().home / "cells")
 
 
 def _store() -> Store:

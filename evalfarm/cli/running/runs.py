@@ -9,6 +9,7 @@ from cases.affected import affected_by as affected_by_change
 from cases.affected import harnesses_touched
 from cases.loader import LoadedSuite, file_digests, load_suite, parse_filters, select_cases
 from evalfarm.cli.beside.aside import Aside
+from evalfarm.cli.beside.scoring_along import ScoringAlong
 from evalfarm.cli.naming import named_run
 from evalfarm.cli.output import PAGE, Progressing, print_report, report_folder
 from evalfarm.cli.plugins.patching import under_test
@@ -28,6 +29,7 @@ from evalfarm.cli.stored import run_of
 from evalfarm.contracts.run import Isolation, Manifest, Plan, QueueName
 from evalfarm.contracts.verdict import RunSummary
 from evalfarm.errors import ExitCode, UsageError
+from evalfarm.runstate import Progress
 from evalfarm.settings import Settings, load_settings
 from scheduler.planner import Axes, Measured, manifest_of, plan_run
 from scheduler.sealing import SOON
@@ -183,9 +185,9 @@ def see_through(farm: Farm, manifest: Manifest, crew: Crew) -> RunSummary | None
     sealed = farm.store.get_summary(manifest.run)
     if sealed is None:
         with interruptible(), Progressing(manifest) as progressing:
-            tending = farm.scheduler(progressing.say)
+            tending, watch = farm.scheduler(progressing.say), _watching(farm, manifest.run, progressing, crew)
             try:
-                sealed = tending.see_through(manifest.run, lambda seen: progressing.show(seen, crew.check()))
+                sealed = tending.see_through(manifest.run, watch)
             except KeyboardInterrupt:
                 try:
                     progressing.stopping(crew.check())
@@ -194,6 +196,21 @@ def see_through(farm: Farm, manifest: Manifest, crew: Crew) -> RunSummary | None
                     crew.stop()
                 progressing.stopped()
     return sealed
+
+
+def _watching(farm: Farm, run: str, progressing: Progressing, crew: Crew) -> Callable[[Progress], None]:
+    """What is done with every look at a run: its progress shown, and its conversations scored as they are stored.
+
+    Not those that a judge may yet give another verdict.
+    """
+    along = None if farm.store.get_plan(run).judges else ScoringAlong(farm.aside, run)
+
+    def watch(seen: Progress) -> None:
+        progressing.show(seen, crew.check())
+        if along is not None:
+            along.look(seen.closed)
+
+    return watch
 
 
 def _report(farm: Farm, manifest: Manifest, crew: Crew, *, as_json: bool) -> int:
