@@ -9,11 +9,13 @@ from scheduler.pacing import MOST_PUT_OFF, PUT_OFF_S, Places, models_of, most_wa
 from scheduler.shares import fair_room
 
 #: Trials in one message, at most, where one process can run many: `loop` waits on a network, `direct` is over at once.
-#: Between two messages a worker loses one and a half times what a trial takes, for the last one to end and the next ones
-#: to begin. What it does not begin in time goes back, so that many cost nobody anything.
+#: Between two messages a worker loses a trial's time and a half, for the last ones to end and the next ones to begin.
+#: What it does not begin in time goes back, so that many cost nobody anything.
 CHUNK = 32 * SIDE_BY_SIDE
 #: Trials in one message towards the end of a run, where a worker that holds many has others wait for it.
 LAST_CHUNK = 4 * SIDE_BY_SIDE
+#: Trials that wait in messages for many slots, about, each of which takes 86 bytes of Redis.
+_MOST_WAITING = 40_000
 #: Messages published in one go; what is more waits for the next look.
 BATCH = 500
 #: Seconds that a worker may take beyond an attempt's own limit, for servers, homes and storage. Then it is killed.
@@ -65,12 +67,12 @@ def together(plan: Plan) -> int:
 def bite(plan: Plan, left: int, *, slots: int, room: int) -> int:
     """How many trials to take at once, of those that are left: as many as leave each slot another message.
 
-    So messages get smaller towards a run's end, or where the plan is small. Each `codex` trial is a message of its own: with those in the plan there are no more than there is room
-    for.
+    So messages get smaller towards a run's end, and where the plan is small or the slots are many. Each `codex` trial
+    is a message of its own: with those in the plan there are no more than there is room for.
     """
     messages = max(1, 2 * slots)
     least = min(LAST_CHUNK, max(1, plan.size // messages))
-    size = min(CHUNK, max(least, left // messages))
+    size = min(CHUNK, max(least, min(left, _MOST_WAITING) // messages))
     return min(size, room) if together(plan) == 1 else size
 
 
