@@ -119,8 +119,8 @@ def test_a_message_carries_the_time_after_which_its_worker_is_stuck(app: App, cl
         ((LOOP,), 1000, 3000, 2, 3, CHUNK),  # a long plan: full messages
         ((LOOP,), 1000, 1000, 2, 3, 250),  # towards its end: two for each slot
         ((LOOP,), 1000, 20, 2, 3, LAST_CHUNK),
-        ((LOOP,), 9000, 27_000, 200, 250, LAST_CHUNK + 3),  # many slots: their messages are kept in memory
-        ((LOOP,), 9000, 27_000, 400, 500, LAST_CHUNK),
+        ((LOOP,), 90_000, 270_000, 200, 250, 100),  # many slots: their messages are kept in memory
+        ((LOOP,), 90_000, 270_000, 400, 500, LAST_CHUNK),
         ((LOOP,), 4, 12, 2, 3, 3),  # 12 trials for 2 slots: four messages, so that both have work to the end
         ((LOOP,), 4, 3, 2, 3, 3),
         ((LOOP,), 1, 3, 8, 10, 1),
