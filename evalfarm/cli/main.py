@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import click
 
 from evalfarm import __version__
+from evalfarm.cli import early
 from evalfarm.errors import EvalFarmError, ExitCode
 from evalfarm.reports.safe_text import harmless
 
@@ -130,7 +131,13 @@ def cli() -> None:
 
 def main(argv: list[str] | None = None) -> NoReturn:
     """Run a command and exit: errors as message and hint, Ctrl-C as 130, never a traceback."""
-    sys.exit(guarded(lambda: cli.main(args=argv, prog_name="evalfarm", standalone_mode=False)))
+    if argv is None:
+        early.start(sys.argv[1:])
+    try:
+        code = guarded(lambda: cli.main(args=argv, prog_name="evalfarm", standalone_mode=False))
+    finally:
+        early.stop()
+    sys.exit(code)
 
 
 def guarded(command: Callable[[], Any]) -> int:

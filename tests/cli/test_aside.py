@@ -4,15 +4,18 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cases.loader import load_suite
-from evalfarm.cli.beside.aside import Aside, Listing, Servers
+from evalfarm.cli import early
+from evalfarm.cli.beside.aside import Aside, Listing, Servers, WorkerToBe
 from evalfarm.contracts.suite import Server
 from evalfarm.errors import InfrastructureError, ServerUnavailable
+from evalfarm.runstate import Client, live_slots
 from evalfarm.settings import Settings, load_settings
 
 pytestmark = pytest.mark.slow
@@ -89,6 +92,68 @@ def test_none_is_started_for_nothing(settings: Settings) -> None:
     before: Any = children()
     with Aside(settings):
         assert children() == before
+
+
+def test_one_that_listed_servers_becomes_a_worker_that_ends_with_its_standard_input(
+    settings: Settings,
+    servers: Servers,
+    tmp_path: Path,
+    redis_url: str,
+    client: Client,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("EVALFARM_REDIS_URL", redis_url)
+    before, log, deadline = children(), tmp_path / "worker.log", time.monotonic() + 120
+    with WorkerToBe(settings) as to_be:
+        assert set(to_be.list_servers(servers)) == {"plain"}
+        (started,) = children() - before
+        worker = to_be.work(3, log)
+    while live_slots(client) != 3:
+        assert (time.monotonic() < deadline, worker.poll()) == (True, None), log.read_text()
+        time.sleep(0.02)
+    with worker:
+        worker.stdin.close()  # type: ignore[union-attr]
+        assert (worker.pid, worker.wait(60), f"worker-{started}@" in log.read_text()) == (started, 0, True)
+    assert children() == before
+
+
+@pytest.mark.parametrize(
+    ("words", "environ", "wanted"),
+    [
+        (("run", "bls"), {}, True),
+        (("run", "bls", "--workers", "2"), {}, True),
+        (("run", "--help"), {}, False),
+        (("run", "bls", "--dry-run"), {}, False),
+        (("run", "bls"), {"EVALFARM_REDIS_URL": "redis://queue:6379/0"}, False),
+        (("report", "run"), {}, False),
+        ((), {}, False),
+    ],
+)
+def test_a_worker_is_started_early_where_a_command_line_will_have_one(
+    words: tuple[str, ...], environ: dict[str, str], wanted: bool
+) -> None:
+    assert early.is_wanted(words, environ) == wanted
+
+
+def test_a_command_that_is_refused_leaves_no_early_process(tmp_path: Path) -> None:
+    known = {**os.environ, "EVALFARM_HOME": str(tmp_path / "home")}
+    known.pop("EVALFARM_REDIS_URL", None)
+    refused = subprocess.run(
+        [sys.executable, "-m", "evalfarm", "run", str(tmp_path / "none.yaml")],
+        env=known,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    left = [path for path in Path("/proc").glob("[0-9]*") if f"{tmp_path}/home".encode() in environ_of(path)]
+    assert (refused.returncode, left) == (2, [])
+
+
+def environ_of(process: Path) -> bytes:
+    try:
+        return (process / "environ").read_bytes()
+    except OSError:
+        return b""
 
 
 @pytest.mark.parametrize(

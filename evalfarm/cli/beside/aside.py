@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Literal, Self
 
 from evalfarm import errors
+from evalfarm.cli import early
 from evalfarm.contracts.base import Contract
 from evalfarm.contracts.run import Isolation
 from evalfarm.contracts.suite import Suite
@@ -45,10 +46,12 @@ class Servers(Contract):
 class Order(Contract):
     """What it is to do."""
 
-    do: Literal["list servers", "make ready to seal", "seal", "report", "score so far", "score"]
+    do: Literal["list servers", "work", "make ready to seal", "seal", "report", "score so far", "score"]
     servers: Servers | None = None
     run: str = ""
     redis_url: str = ""
+    slots: int = 0  #: of a worker
+    log: Path | None = None  #: of a worker
 
 
 class Done(Contract):
@@ -148,17 +151,35 @@ class Aside:
 
     def _send(self, order: Order, *, answered: bool = True) -> "subprocess.Popen[bytes]":
         if self._running is None:
-            argv = [sys.executable, "-m", "evalfarm.cli.beside.orders"]
-            known = {"EVALFARM_HOME": str(self._settings.home), "EVALFARM_STORE_URL": self._settings.store_url}
-            self._running = subprocess.Popen(
-                argv,
-                env={**inherited(), **known},
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                start_new_session=True,
-            )
+            self._running = self._started()
         self._unanswered += answered
         with suppress(BrokenPipeError):  # whoever waits for the answer learns of it
             self._running.stdin.write(order.model_dump_json().encode() + b"\n")  # type: ignore[union-attr]
             self._running.stdin.flush()  # type: ignore[union-attr]
         return self._running
+
+    def _started(self) -> "subprocess.Popen[bytes]":
+        known = {"EVALFARM_HOME": str(self._settings.home), "EVALFARM_STORE_URL": self._settings.store_url}
+        return subprocess.Popen(
+            [sys.executable, "-m", "evalfarm.cli.beside.orders"],
+            env={**inherited(), **known},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+
+
+class WorkerToBe(Aside):
+    """One that lists the servers' tools first and becomes a worker then: both need MCP, which takes long to import."""
+
+    def work(self, slots: int, log: Path) -> "subprocess.Popen[bytes]":
+        """Have it run trials until its standard input is closed; it is the caller's from now on."""
+        running = self._send(Order(do="work", slots=slots, log=log), answered=False)
+        self._running = None
+        running.stdout.close()  # type: ignore[union-attr]  # what it says goes to its log
+        return running
+
+    def _started(self) -> "subprocess.Popen[bytes]":
+        if (waiting := early.take()) is not None:
+            return waiting
+        return early.worker_to_be(inherited() | {"EVALFARM_HOME": str(self._settings.home)})

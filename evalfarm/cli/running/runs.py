@@ -8,7 +8,7 @@ import click
 from cases.affected import affected_by as affected_by_change
 from cases.affected import harnesses_touched
 from cases.loader import LoadedSuite, file_digests, load_suite, parse_filters, select_cases
-from evalfarm.cli.beside.aside import Aside
+from evalfarm.cli.beside.aside import Aside, WorkerToBe
 from evalfarm.cli.beside.scoring_along import ScoringAlong
 from evalfarm.cli.naming import named_run
 from evalfarm.cli.output import PAGE, Progressing, print_report, report_folder
@@ -124,19 +124,18 @@ def _run(loaded: LoadedSuite, plan: Plan, settings: Settings, described: Describ
     now, store = time.time(), checked_store(settings)
     with (
         named_run(plan, loaded.suite.suite, now, store) as named,
-        local_workers(settings, named.run, min(slots, plan.size)) as crew,
         Aside(settings) as aside,
+        WorkerToBe(settings) as worker,
     ):
-        try:
-            measured = look(loaded, named, settings, aside)
-        except BaseException:
-            crew.send_home()
-            raise
-        with open_farm(settings, aside) as farm:
+        if plan.size <= SOON:
+            aside.make_ready_to_seal()
+        measured = look(loaded, named, settings, worker)
+        with (
+            local_workers(settings, named.run, min(slots, plan.size), worker) as crew,
+            open_farm(settings, aside) as farm,
+        ):
             manifest = described(named, measured, now)
             farm.scheduler().open_run(named, manifest, loaded.files)
-            if plan.size > SOON:
-                aside.rest()  # it is not needed again before the end
             return _report(farm, manifest, crew, as_json=as_json)
 
 
@@ -217,6 +216,7 @@ def _report(farm: Farm, manifest: Manifest, crew: Crew, *, as_json: bool) -> int
     sealed = see_through(farm, manifest, crew)
     if sealed is None:
         return int(ExitCode.INTERRUPTED)
+    crew.release()
     farm.aside.report(sealed.run)
     print_report(sealed, as_json=as_json)
     if not as_json:

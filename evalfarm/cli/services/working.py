@@ -7,11 +7,13 @@ import threading
 import time
 from collections.abc import Callable, Collection
 from importlib import import_module
+from pathlib import Path
 
 import click
 
 from cases.answer_functions import load_functions
 from evalfarm.broker import ALL_QUEUES, JUDGING, QUEUES, App, make_app
+from evalfarm.cli.beside.orders import until_work
 from evalfarm.cli.connecting import open_redis
 from evalfarm.cli.services.probing import health_port, probed
 from evalfarm.contracts.run import Trace
@@ -48,12 +50,18 @@ _BEAT_S, _BEAT_TTL_S = 2.0, 8.0
     help="Only from this queue. Repeatable; all by default, the first that has something.",
 )
 @click.option("--while-stdin", is_flag=True, help="Stop when standard input closes: for whoever starts workers.")
+@click.option("--ordered", is_flag=True, hidden=True, help="Wait to be told on standard input, and stop as it closes.")
 @health_port
-def worker(slots: int, queues: tuple[str, ...], while_stdin: bool, health_port: int | None) -> None:
+def worker(slots: int, queues: tuple[str, ...], while_stdin: bool, ordered: bool, health_port: int | None) -> None:
     """Run trials from the queue until stopped.
 
     SIGTERM and Ctrl-C finish what is running first; a second Ctrl-C stops it at once, to be run anew.
     """
+    if ordered:
+        if (order := until_work()) is None:
+            return
+        slots, while_stdin = order.slots, True
+        _speak_into(order.log)
     settings = load_settings()
     load_limits(settings.limits)  # what is wrong with them is told here, not by every process that is forked
     # The store is not touched here: object storage's runtime does not survive the fork into worker processes.
@@ -80,6 +88,14 @@ def worker(slots: int, queues: tuple[str, ...], while_stdin: bool, health_port: 
         keep_temporary_files(settings.home / "cells")
         with probed(health_port, pulse):
             worker_app(settings, redis_url, beating.start).worker_main(["worker", *options])
+
+
+def _speak_into(log: Path | None) -> None:
+    """Have all that this process says written to a file."""
+    if log is not None:
+        with log.open("wb") as out:
+            for stream in (1, 2):
+                os.dup2(out.fileno(), stream)
 
 
 def taken_from(named: Collection[str]) -> tuple[str, ...]:
