@@ -12,6 +12,7 @@ from evalfarm.contracts.base import digest_bytes
 from evalfarm.contracts.judging import LabelledAnswer, Purpose
 from evalfarm.contracts.suite import Case, Suite
 from evalfarm.errors import SuiteError, UnknownName
+from evalfarm.plain_files import read_plain
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ def read_labels_file(path: Path, suite: Suite) -> Labels:
     Every answer's case, criteria, fixtures and citation must be the suite's; an id stands once, and so does a purpose.
     """
     try:
-        data = path.read_bytes()
+        data = read_plain(path)
         text = data.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise SuiteError(f"{path} cannot be read: {error}", "labels are UTF-8 text, one JSON object a line") from error

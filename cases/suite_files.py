@@ -11,6 +11,7 @@ import yaml
 
 from cases.document import Document, Loc, Mistake
 from evalfarm.contracts.suite import Suite
+from evalfarm.plain_files import read_plain
 
 PLUGIN_MANIFEST = ".codex-plugin/plugin.json"
 
@@ -46,7 +47,7 @@ def is_suite(path: Path) -> bool:
     if path.suffix not in (".yaml", ".yml"):
         return False
     try:
-        root = yaml.compose(path.read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        root = yaml.compose(read_plain(path), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except (OSError, UnicodeDecodeError, yaml.YAMLError):
         return False
     return isinstance(root, yaml.MappingNode) and any(field.value == "suite" for field, _ in root.value)
@@ -134,6 +135,6 @@ def _content(path: Path, folder: Path) -> bytes:
     if not _real(path).is_relative_to(_real(folder)):
         raise _Refused(f"{path} is a link that leads out of the suite's folder", "put the file itself there")
     try:
-        return path.read_bytes()
+        return read_plain(path)
     except OSError as error:
         raise _Refused(f"{path} cannot be read: {error.strerror}") from error

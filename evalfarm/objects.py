@@ -4,11 +4,9 @@ Which keys there are is decided in `store`.
 """
 
 import os
-import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import timedelta
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from urllib.parse import urlsplit
@@ -21,6 +19,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError, GenericError
 from obstore.store import MemoryStore, ObjectStore, from_url
 
 from evalfarm.errors import StoreUnavailable
+from evalfarm.local_files import clear_unfinished, create_file, is_plain, plain_names
 from evalfarm.settings import public_url
 
 if TYPE_CHECKING:
@@ -39,11 +38,6 @@ _RETRIES: "RetryConfig" = {
     "retry_timeout": timedelta(seconds=60),
     "backoff": {"init_backoff": timedelta(seconds=0.2), "max_backoff": timedelta(seconds=5), "base": 2},
 }
-
-
-#: Keys that are the names of their files as they are; obstore writes other characters in another way.
-_PLAIN = re.compile(r"(\w[\w.-]*/)*\w[\w.-]*", re.ASCII)
-_UNFINISHED = re.compile(r"#\d+$", re.ASCII)
 
 
 class Stamp(NamedTuple):
@@ -98,7 +92,7 @@ class Objects:
         What is done to it is done on the caller's own thread, as obstore would. That hands each step to another one,
         which takes a tenth of a millisecond of CPU time to read or list and half a one to write.
         """
-        return f"{self._folder}/{key}" if self._folder is not None and _PLAIN.fullmatch(key) else None
+        return f"{self._folder}/{key}" if self._folder is not None and is_plain(key) else None
 
     def write(self, key: str, data: bytes, *, create: bool = True) -> bool:
         """Write a key atomically; False: `create` was asked for, and the key exists already.
@@ -159,7 +153,7 @@ class Objects:
     def names(self, prefix: str) -> list[str]:
         """The last parts of the keys and folders directly under a prefix, sorted."""
         with self._reaching("list"):
-            if (path := self._path_of(prefix)) is not None and (found := _plain_names(path)) is not None:
+            if (path := self._path_of(prefix)) is not None and (found := plain_names(path)) is not None:
                 return found
             page = obstore.list_with_delimiter(self._backend, prefix)
         keys = [*page["common_prefixes"], *(entry["path"] for entry in page["objects"])]
@@ -231,50 +225,6 @@ class Objects:
                 f"cannot {doing} {self.url}: {why}",
                 hint="check EVALFARM_STORE_URL and the provider's credentials; `evalfarm doctor` tries the store",
             ) from error
-
-
-def create_file(path: str, data: bytes) -> bool:
-    """Make a file with all of its bytes at once; False: there is one.
-
-    As obstore does it, down to the name of the unfinished file, which it leaves out of every list.
-    """
-    for number in count(1):
-        staged = f"{path}#{number}"
-        try:
-            file = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-        except FileExistsError:  # another writer's, or of one that was killed
-            continue
-        except FileNotFoundError:
-            Path(path).parent.mkdir(parents=True, exist_ok=True)
-            continue
-        try:
-            with open(file, "wb") as out:  # buffered: by itself, a disk that fills up takes a part and says nothing
-                out.write(data)
-            os.link(staged, path)
-        except FileExistsError:
-            return False
-        finally:
-            os.unlink(staged)
-        return True
-    raise AssertionError("unreachable: there is always another number")
-
-
-def _plain_names(folder: str) -> list[str] | None:
-    """The names in a folder as obstore lists them; None where it may know one under another name."""
-    try:
-        found = [name for name in os.listdir(folder) if not _UNFINISHED.search(name)]
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    return sorted(found) if all(map(_PLAIN.fullmatch, found)) else None
-
-
-def clear_unfinished(folder: str) -> None:
-    """Remove the files that killed writers left unfinished, which no list shows, and what folders they kept."""
-    for place, _, names in os.walk(folder, topdown=False):
-        for name in filter(_UNFINISHED.search, names):
-            Path(place, name).unlink(missing_ok=True)
-        with suppress(OSError):  # there is more in it
-            os.rmdir(place)
 
 
 def _open(url: str) -> ObjectStore:

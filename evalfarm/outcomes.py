@@ -32,6 +32,11 @@ class Outcomes:
         """Whether a run has a manifest, of whatever version: without one, its name is taken and no more."""
         return self._objects.version(f"runs/{run}/manifest.json") is not None
 
+    def named_at(self, run: str) -> float | None:
+        """When a run's name was taken, in seconds since the epoch by the store's clock; None: it is free."""
+        taken = self._objects.stamp(f"runs/{run}/plan.json")
+        return None if taken is None else taken.written_at
+
     def summary_version(self, run: str) -> str | None:
         """What tells a run's summary from an earlier one, without reading it; None: the run is not summed up."""
         return self._objects.version(f"runs/{run}/summary.json")

@@ -11,6 +11,7 @@ from pydantic import Field, ValidationError, model_validator
 from evalfarm.contracts.base import Contract, digest
 from evalfarm.contracts.run import ModelRequest
 from evalfarm.errors import UsageError
+from evalfarm.plain_files import read_plain
 
 SHIPPED_TABLE = Path(__file__).with_name("prices.toml")
 _MILLION = 1_000_000
@@ -22,6 +23,8 @@ class Price(Contract):
     models: tuple[str, ...] = Field(min_length=1)  #: exact names, or patterns with `*` and `?`
     input: float = Field(ge=0, allow_inf_nan=False)  #: input tokens that are not cached
     cached_input: float = Field(ge=0, allow_inf_nan=False)
+    #: input tokens newly written to the provider's cache; None: they cost what other input does
+    cached_write: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     output: float = Field(ge=0, allow_inf_nan=False)  #: reasoning tokens included
     as_of: date
     source: str = Field(min_length=1)
@@ -64,25 +67,35 @@ class Prices(Contract):
         return None
 
     def cost_usd(
-        self, model: str, *, input_tokens: int | None, cached_tokens: int | None, output_tokens: int | None
+        self,
+        model: str,
+        *,
+        input_tokens: int | None,
+        cached_tokens: int | None,
+        output_tokens: int | None,
+        cached_write_tokens: int | None = 0,
     ) -> float | None:
-        """USD for one request: (input − cached) × input + cached × cached_input + output × output, per million.
+        """USD for one request, per million: (input − cached − written) × input + cached × cached_input
+        + written × cached_write + output × output.
 
-        `cached_tokens` is the part of `input_tokens` that the provider's cache served, and is priced
-        once. None, never zero, where the price or a count is unknown or more is cached than came in.
+        `cached_tokens` and `cached_write_tokens` are the parts of `input_tokens` that the provider's cache served and
+        took up; each token is priced once. None, never zero, where the price or a count is unknown or the parts are
+        more than came in. Where writing has no price of its own, its count may be unknown.
         """
         price = self.price_of(model)
         if price is None or input_tokens is None or cached_tokens is None or output_tokens is None:
             return None
         if not 0 <= cached_tokens <= input_tokens or output_tokens < 0:
             return None
-        fresh = (input_tokens - cached_tokens) * price.input
-        return (fresh + cached_tokens * price.cached_input + output_tokens * price.output) / _MILLION
+        read = _input_usd(price, input_tokens - cached_tokens, cached_write_tokens)
+        if read is None:
+            return None
+        return (read + cached_tokens * price.cached_input + output_tokens * price.output) / _MILLION
 
     @property
     def digest(self) -> str:
-        """A digest over every entry, for the manifest."""
-        return digest(self)
+        """A digest over every entry, for the manifest. What an entry leaves out is not in it."""
+        return digest(self.model_dump(mode="json", exclude_none=True))
 
 
 def load_prices(path: Path | None) -> Prices:
@@ -94,6 +107,15 @@ def load_prices(path: Path | None) -> Prices:
     return Prices(tables=(shipped,) if path is None else (_read_table(path), shipped))
 
 
+def _input_usd(price: Price, tokens: int, written: int | None) -> float | None:
+    """A million times what input costs that no cache served; `written` of its tokens went into one."""
+    if price.cached_write is None:
+        return tokens * price.input
+    if written is None or not 0 <= written <= tokens:
+        return None
+    return (tokens - written) * price.input + written * price.cached_write
+
+
 def _literal(pattern: str) -> tuple[int, bool]:
     wild = sum(pattern.count(sign) for sign in "*?[")
     return len(pattern) - wild, wild == 0
@@ -101,7 +123,7 @@ def _literal(pattern: str) -> tuple[int, bool]:
 
 def _read_table(path: Path) -> PriceTable:
     try:
-        return PriceTable.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+        return PriceTable.model_validate(tomllib.loads(read_plain(path).decode("utf-8")))
     except OSError as error:
         raise _refused(path, error.strerror or str(error)) from error
     except ValidationError as error:
@@ -149,4 +171,5 @@ def _cost_of(prices: Prices, model: str, request: ModelRequest) -> float | None:
         input_tokens=request.input_tokens,
         cached_tokens=request.cached_tokens,
         output_tokens=request.output_tokens,
+        cached_write_tokens=request.cached_write_tokens,
     )

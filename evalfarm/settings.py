@@ -14,6 +14,7 @@ from pydantic import AfterValidator, ConfigDict, Field, SecretStr, ValidationErr
 
 from evalfarm.contracts.base import Contract
 from evalfarm.errors import UsageError
+from evalfarm.plain_files import read_plain
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 _USERINFO = re.compile(r"://[^/@\s]*@")
@@ -147,7 +148,7 @@ def _said_in_files(environ: Mapping[str, str]) -> dict[str, str]:
     said = {}
     for name, file in files.items():
         try:
-            said[name] = file.read_text(encoding="utf-8").rstrip("\n")
+            said[name] = read_plain(file).decode("utf-8").rstrip("\r\n")
         except (OSError, UnicodeDecodeError) as error:
             raise _unread(name, file, error) from error
         if "\0" in said[name]:  # which no variable can hold

@@ -40,24 +40,18 @@ class Store:
 
     def __init__(self, url: str) -> None:
         """Open `file:///folder` (made when missing), `memory://` or `s3://`, `gs://`, `az://` with a prefix."""
-        self._objects = Objects(url)
-        self.objects = self._objects  #: for those who keep keys of their own in the same place
+        self.objects = Objects(url)  #: for those who keep keys of their own in the same place
 
     @property
     def url(self) -> str:
         """Where this store is, without credentials."""
-        return self._objects.url
-
-    @property
-    def is_local(self) -> bool:
-        """Whether it is a folder of this machine, in which nothing is waited for."""
-        return self._objects.is_local
+        return self.objects.url
 
     # ---- a run's documents
 
     def put_plan(self, plan: Plan) -> None:
         """Keep a plan. Raises UsageError when the run has another one already; the same one again is fine."""
-        if not self.claim_plan(plan) and load(self._objects, Plan, _run_key(plan.run, "plan.json")) != plan:
+        if not self.claim_plan(plan) and load(self.objects, Plan, _run_key(plan.run, "plan.json")) != plan:
             raise UsageError(
                 f"run {plan.run!r} exists already in {self.url}, with another plan",
                 hint="choose another run id, or resume that run without changing its suite or its axes",
@@ -65,16 +59,16 @@ class Store:
 
     def claim_plan(self, plan: Plan) -> bool:
         """Keep a plan under a name that no other run has. False: one has it."""
-        return self._objects.write(_run_key(plan.run, "plan.json"), to_json(plan))
+        return self.objects.write(_run_key(plan.run, "plan.json"), to_json(plan))
 
     def drop_claim(self, run: str) -> None:
         """Let go of the name of a run that was not begun; one that has a manifest is left as it is."""
-        if self._objects.version(_run_key(run, "manifest.json")) is None:
-            self._objects.delete_under(f"runs/{run}", ())
+        if self.objects.version(_run_key(run, "manifest.json")) is None:
+            self.objects.delete_under(f"runs/{run}", ())
 
     def names_of_runs(self) -> frozenset[str]:
         """The names of all runs, and of those that are about to begin."""
-        return frozenset(self._objects.names("runs"))
+        return frozenset(self.objects.names("runs"))
 
     def get_plan(self, run: str) -> Plan:
         """Raises UnknownName when there is no such run."""
@@ -82,7 +76,7 @@ class Store:
 
     def put_manifest(self, manifest: Manifest) -> bool:
         """Keep a manifest; False: the run has one already, which stays."""
-        return self._objects.write(_run_key(manifest.run, "manifest.json"), to_json(manifest))
+        return self.objects.write(_run_key(manifest.run, "manifest.json"), to_json(manifest))
 
     def get_manifest(self, run: str) -> Manifest:
         """Raises UnknownName when there is no such run."""
@@ -91,26 +85,26 @@ class Store:
     def runs(self) -> list[Manifest]:
         """Every run's manifest, newest first; those that another version of evalfarm made are left out."""
         found = []
-        for run in self._objects.names("runs"):
+        for run in self.objects.names("runs"):
             with suppress(UsageError):
-                found.append(load(self._objects, Manifest, f"runs/{run}/manifest.json"))
+                found.append(load(self.objects, Manifest, f"runs/{run}/manifest.json"))
         return sorted((m for m in found if m is not None), key=lambda m: (m.created_at, m.run), reverse=True)
 
     def put_rows(self, run: str, parquet: bytes) -> None:
         """Keep a run's trials as one Parquet file, in place of an earlier one."""
-        self._objects.write(_run_key(run, "rows.parquet"), parquet, create=False)
+        self.objects.write(_run_key(run, "rows.parquet"), parquet, create=False)
 
     def get_rows(self, run: str) -> bytes | None:
         """The run's trials as Parquet; None: it is not sealed yet."""
-        return self._objects.read(_run_key(run, "rows.parquet")) if _is_name(run) else None
+        return self.objects.read(_run_key(run, "rows.parquet")) if _is_name(run) else None
 
     def put_summary(self, summary: RunSummary) -> None:
         """Keep a run's summary, in place of an earlier one."""
-        self._objects.write(_run_key(summary.run, "summary.json"), to_json(summary), create=False)
+        self.objects.write(_run_key(summary.run, "summary.json"), to_json(summary), create=False)
 
     def get_summary(self, run: str) -> RunSummary | None:
         """The summary; None: the run is not summed up yet. Raises UnknownName when there is no such run."""
-        summary = load(self._objects, RunSummary, _run_key(run, "summary.json")) if _is_name(run) else None
+        summary = load(self.objects, RunSummary, _run_key(run, "summary.json")) if _is_name(run) else None
         if summary is None:
             self.get_plan(run)
         return summary
@@ -119,83 +113,80 @@ class Store:
 
     def put_trace(self, trace: Trace) -> bool:
         """Keep what one attempt saw; False: this attempt's trace is there already, and stays."""
-        return self._objects.write(_trace_key(trace.run, trace.trial.index, trace.attempt), to_json(trace))
+        return self.objects.write(_trace_key(trace.run, trace.trial.index, trace.attempt), to_json(trace))
 
     def get_trace(self, run: str, index: int, attempt: int) -> Trace:
         """Raises UnknownName when there is no such run, trial or attempt."""
-        trace = load(self._objects, Trace, _trace_key(run, index, attempt)) if _is_name(run) else None
+        trace = self.find_trace(run, index, attempt) if _is_name(run) else None
         if trace is None:
-            kept = self.attempts_of(run, index)
-            raise UnknownName(
-                f"trial {index} of run {run!r} has no attempt {attempt}",
-                hint=f"attempts kept: {', '.join(map(str, kept)) or 'none'}",
-            )
+            kept = ", ".join(map(str, self.attempts_of(run, index))) or "none"
+            raise UnknownName(f"trial {index} of run {run!r} has no attempt {attempt}", f"attempts kept: {kept}")
         return trace
 
     def find_trace(self, run: str, index: int, attempt: int) -> Trace | None:
         """What one attempt saw; None: it stored nothing, or not yet."""
-        return load(self._objects, Trace, _trace_key(run, index, attempt))
+        return load(self.objects, Trace, _trace_key(run, index, attempt))
 
     def begun(self, run: str) -> Iterator[int]:
         """The trials of which a trace of some attempt is kept, ascending."""
-        for name in self._objects.names(_run_key(run, "attempts")):
+        for name in self.objects.names(_run_key(run, "attempts")):
             yield int(name)
 
     def attempts_of(self, run: str, index: int) -> list[int]:
         """The attempts whose traces are kept, ascending. Raises UnknownName when there is no such run or trial."""
-        attempts = self._objects.names(_run_key(run, f"attempts/{index:07d}")) if _is_name(run) else []
+        attempts = self.objects.names(_run_key(run, f"attempts/{index:07d}")) if _is_name(run) else []
         if not attempts and not 0 <= index < (size := self.get_plan(run).size):
             raise UnknownName(f"run {run!r} has no trial {index}", hint=f"its trials are numbered from 0 to {size - 1}")
         return sorted(int(name.split(".")[0]) for name in attempts)
 
     def attempts(self, run: str) -> Iterator[tuple[int, int]]:
         """Every attempt of which a trace is kept, as its trial and its number, in no order; by one look at all keys."""
-        for key in self._objects.keys(_run_key(run, "attempts")):
+        for key in self.objects.keys(_run_key(run, "attempts")):
             index, _, name = key.rpartition("/attempts/")[2].partition("/")
             yield int(index), int(name.partition(".")[0])
 
     def put_segment(self, run: str, k: int, results: Sequence[Result]) -> bool:
         """Keep the k-th stretch of committed results; False: that segment is there already, and stays."""
-        return self._objects.write(_run_key(run, f"segments/{k:06d}.jsonl.zst"), to_lines(results))
+        return self.objects.write(_run_key(run, f"segments/{k:06d}.jsonl.zst"), to_lines(results))
 
     def segment(self, run: str, k: int) -> tuple[Result, ...]:
         """The results of the k-th segment; none where there is no such segment."""
-        return load_lines(self._objects, Result, _run_key(run, f"segments/{k:06d}.jsonl.zst")) or ()
+        return load_lines(self.objects, Result, _run_key(run, f"segments/{k:06d}.jsonl.zst")) or ()
 
     def segments(self, run: str) -> int:
         """How many segments the run has, which is the number of its next one."""
-        return len(self._objects.names(_run_key(run, "segments")))
+        return len(self.objects.names(_run_key(run, "segments")))
 
     def put_judged(self, run: str, results: Sequence[Result]) -> bool:
         """Keep the results of the trials that judges looked at; they stand in the place of those in the segments."""
-        return self._objects.write(_run_key(run, "judged.jsonl.zst"), to_lines(results))
+        return self.objects.write(_run_key(run, "judged.jsonl.zst"), to_lines(results))
 
     def judged(self, run: str) -> tuple[Result, ...] | None:
         """The results that judges looked at; None: the run was not judged, or is not yet."""
-        return load_lines(self._objects, Result, _run_key(run, "judged.jsonl.zst"))
+        return load_lines(self.objects, Result, _run_key(run, "judged.jsonl.zst"))
 
     def result_documents(self, run: str) -> Iterator[str]:
         """Every committed result as the JSON document that it is kept as, in commit order, judged ones as judged."""
         judged = {result.trial.index: to_json(result).decode() for result in self.judged(run) or ()}
-        for name in self._objects.names(_run_key(run, "segments")):
-            data = self._objects.read(_run_key(run, f"segments/{name}")) or b""
+        for name in self.objects.names(_run_key(run, "segments")):
+            data = self.objects.read(_run_key(run, f"segments/{name}")) or b""
             for line in data.splitlines():  # of bytes: as text it would be cut at U+2028 in a reason too
                 yield judged.get(json.loads(line)["trial"]["index"], line.decode()) if judged else line.decode()
 
     def results(self, run: str) -> Iterator[Result]:
         """Every committed result, segment by segment, in commit order, judged ones as judged."""
         judged = {result.trial.index: result for result in self.judged(run) or ()}
-        for name in self._objects.names(_run_key(run, "segments")):
-            for result in load_lines(self._objects, Result, _run_key(run, f"segments/{name}")) or ():
+        for name in self.objects.names(_run_key(run, "segments")):
+            for result in load_lines(self.objects, Result, _run_key(run, f"segments/{name}")) or ():
                 yield judged.get(result.trial.index, result)
 
     def put_regrade(self, run: str, grader_digest: str, results: Sequence[Result]) -> None:
         """Keep a run's results under other graders, in place of earlier ones under the same graders."""
-        self._objects.write(_run_key(run, f"regrades/{_hex(grader_digest)}.jsonl.zst"), to_lines(results), create=False)
+        self.objects.write(_regrade_key(run, grader_digest), to_lines(results), create=False)
 
     def get_regrade(self, run: str, grader_digest: str) -> tuple[Result, ...] | None:
         """The run's results under these graders; None: it was not regraded with them."""
-        return load_lines(self._objects, Result, _run_key(run, f"regrades/{_hex(grader_digest)}.jsonl.zst"))
+        return load_lines(self.objects, Result, _regrade_key(run, grader_digest))
 
     def delete_run(self, run: str) -> int:
         """Remove all that is kept of a run, for good, but the files of its suite; how many objects that were.
@@ -204,19 +195,19 @@ class Store:
         """
         self.get_manifest(run)
         last = [_run_key(run, name) for name in ("plan.json", "manifest.json", "summary.json")]
-        return self._objects.delete_under(f"runs/{run}", last)
+        return self.objects.delete_under(f"runs/{run}", last)
 
     # ---- files by content
 
     def put_blob(self, data: bytes) -> str:
         """Keep bytes under their own digest, `sha256:<hex>`, which is returned."""
         content = digest_bytes(data)
-        self._objects.write(f"blobs/{_hex(content)}", data)
+        self.objects.write(f"blobs/{content.removeprefix('sha256:')}", data)
         return content
 
     def get_blob(self, content: str) -> bytes:
         """The bytes with this digest. Raises StoreUnavailable when they are missing or damaged."""
-        data = self._objects.read(f"blobs/{_hex(content)}")
+        data = self.objects.read(f"blobs/{content.removeprefix('sha256:')}")
         if data is None or digest_bytes(data) != content:
             raise StoreUnavailable(
                 f"the blob {content} is {'missing from' if data is None else 'damaged in'} {self.url}",
@@ -226,12 +217,12 @@ class Store:
 
     def check(self) -> None:
         """Prove with a probe that the store writes, reads, and refuses to overwrite what it was told to create."""
-        self._objects.check()
+        self.objects.check()
 
     # ---- reading and writing
 
     def _of_run(self, model: type[C], run: str, name: str) -> C:
-        found = load(self._objects, model, _run_key(run, name)) if _is_name(run) else None
+        found = load(self.objects, model, _run_key(run, name)) if _is_name(run) else None
         if found is None:
             newest = ", ".join(manifest.run for manifest in self.runs()[:_SHOWN_RUNS])
             raise UnknownName(
@@ -256,5 +247,5 @@ def _trace_key(run: str, index: int, attempt: int) -> str:
     return _run_key(run, f"attempts/{index:07d}/{attempt}.json.zst")
 
 
-def _hex(content: str) -> str:
-    return content.removeprefix("sha256:")
+def _regrade_key(run: str, grader_digest: str) -> str:
+    return _run_key(run, f"regrades/{grader_digest.removeprefix('sha256:')}.jsonl.zst")

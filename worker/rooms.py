@@ -1,4 +1,4 @@
-"""Folders of worker processes under the farm's home, each locked for as long as its process lives."""
+"""Folders of processes under the farm's home, each locked for as long as its process lives."""
 
 import fcntl
 import os

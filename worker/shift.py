@@ -17,12 +17,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from evalfarm.broker import SIDE_BY_SIDE
-from evalfarm.contracts.run import Telemetry, Trace, Trial
+from evalfarm.contracts.run import Trace, Trial
 from evalfarm.contracts.verdict import Result
 from evalfarm.errors import BrokerUnavailable, EvalFarmError, InfrastructureError, StoreUnavailable
 from evalfarm.runstate import Claim, Client, Ledger, Terms, ended_of, note_refusal, terms_of
 from worker.attempt import observe
 from worker.commit import STORE_PATIENCE_S, commit, commit_and_claim, commit_now, keep, keep_now
+from worker.own_faults import unjudged, unobserved
 from worker.redaction import redacted
 from worker.repeats import checked
 from worker.station import Prepared, Station
@@ -122,6 +123,8 @@ class Shift:
             return await asyncio.to_thread(self._commit_and_claim_next, message, trace, left)
         except (StoreUnavailable, BrokerUnavailable):
             await self._commit_patiently(message, trace)
+        except Exception:  # or it would end all that runs beside it; its lease runs out, and the trial is run again
+            log.exception("trial %d of run %s is left where it is", work.trial.index, message.ledger.run)
         finally:
             keeping.cancel()
             if work.keeper is not None:
@@ -143,22 +146,11 @@ class Shift:
         except Exception as error:
             # A fault of our own must close the attempt as infrastructure now, not hang until its lease lapses.
             log.exception("trial %d attempt %d broke the worker", trial.index, number)
-            return Trace(
-                run=prepared.plan.run,
-                trial=trial,
-                attempt=number,
-                outcome="infra_failed",
-                failure=f"evalfarm itself failed: {type(error).__name__}: {error}",
-                failure_kind="internal",
-                telemetry=Telemetry(complete=False, gaps=("the attempt was not observed to its end",)),
-                isolation=prepared.plan.isolation,
-                started_at=0.0,
-                duration_s=0.0,
-            )
+            return unobserved(prepared.plan, trial, number, error)
 
     def _commit_and_claim_next(self, message: "_Message", trace: Trace, left: deque[int]) -> "_Work | None":
         kept = keep_now(self.station.store, self._clean(message.prepared, trace))
-        ended = ended_of(message.prepared.plan, self.grade(message.prepared, kept))
+        ended = ended_of(message.prepared.plan, self._judged(message.prepared, kept))
         index = None if self._too_late(message) else _next(left)
         if index is None:
             commit_now(message.ledger, ended)
@@ -175,10 +167,17 @@ class Shift:
         try:
             clean = await asyncio.to_thread(self._clean, prepared, trace)
             kept = await keep(self.station.store, clean, patience_s=self.store_patience_s)
-            result = await asyncio.to_thread(self.grade, prepared, kept)
+            result = await asyncio.to_thread(self._judged, prepared, kept)
             await commit(message.ledger, ended_of(prepared.plan, result), lease_s=self._lease_s)
         except InfrastructureError as error:  # its lease runs out, and the trial is run again
             _left_alone(message, trace.trial.index, error)
+
+    def _judged(self, prepared: Prepared, trace: Trace) -> Result:
+        try:
+            return self.grade(prepared, trace)
+        except Exception as error:  # or it would end the message, and with it all that runs beside this trial
+            log.exception("trial %d attempt %d cannot be judged", trace.trial.index, trace.attempt)
+            return unjudged(trace, error)
 
     def _clean(self, prepared: Prepared, trace: Trace) -> Trace:
         """The trace as it may be kept: no cached answer counts, and no secret is in it."""

@@ -153,9 +153,21 @@ def _records(result: SeenResult, field: str) -> list[dict[str, Any]] | None:
 
 
 def _candidates(result: SeenResult) -> list[dict[str, Any]] | None:
-    """All candidates of a resolve; None where the output cannot be read."""
+    """All candidates of a resolve that can be read; None where the output cannot."""
     results = _records(result, "results")
-    return None if results is None else [candidate for record in results for candidate in record.get("candidates", [])]
+    if results is None:
+        return None
+    listed = [record.get("candidates") for record in results]
+    return [candidate for some in listed if isinstance(some, list) for candidate in some if _is_candidate(candidate)]
+
+
+def _is_candidate(found: Any) -> bool:
+    return (
+        isinstance(found, dict)
+        and isinstance(found.get("series_id"), str)
+        and isinstance(found.get("title"), str)
+        and isinstance(found.get("confidence"), int | float)
+    )
 
 
 def _best(candidates: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -165,6 +177,9 @@ def _best(candidates: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _value(record: dict[str, Any]) -> str | None:
     observations = record.get("observations")
-    if not observations:
+    last = observations[-1] if isinstance(observations, list) and observations else None
+    if not isinstance(last, dict) or not {"value", "period"} <= last.keys():
         return None
-    return f"{record['title']} ({record['series_id']}): {observations[-1]['value']} in {observations[-1]['period']}"
+    if not {"title", "series_id"} <= record.keys():
+        return None
+    return f"{record['title']} ({record['series_id']}): {last['value']} in {last['period']}"

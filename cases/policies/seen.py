@@ -43,7 +43,7 @@ class SeenResult:
         for text in (self.output, self.output.partition("Output:\n")[2]):
             try:
                 value: JsonValue = json.loads(text)
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue
             return value
         return None

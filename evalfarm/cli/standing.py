@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from pathlib import Path
 
 from cases.answer_functions import AnswerFunction
 from evalfarm.broker import make_app
-from evalfarm.cli.beside.aside import Aside
+from evalfarm.cli.beside.aside import Aside, WorkerToBe
 from evalfarm.cli.connecting import open_redis
 from evalfarm.cli.stored import stored_functions
 from evalfarm.contracts.run import Plan, Trace
@@ -19,13 +18,14 @@ from evalfarm.contracts.verdict import Result, RunSummary
 from evalfarm.embedded import embedded_redis
 from evalfarm.errors import InfrastructureError, StoreUnavailable
 from evalfarm.runstate import Client, Ledger, load_limits
-from evalfarm.settings import Settings, inherited
+from evalfarm.settings import Settings
 from evalfarm.store import Store
 from graders.grade import result_of
 from graders.judge.panel import conclude
 from scheduler.judging import Judging
 from scheduler.reaper import Grade
 from scheduler.runs import Scheduler
+from worker.own_faults import unjudged
 from worker.rooms import sweep
 
 #: Seconds that a worker without an open trial has to end before it is killed.
@@ -87,13 +87,21 @@ class _SealingAside:
 
 
 def grader_of(store: Store) -> Grade:
-    """Judges stored traces as the workers do, with the functions that each run's suite brought."""
+    """Judges stored traces as the workers do, with the functions that each run's suite brought.
+
+    One that cannot be judged failed as infrastructure, as it does in a worker: it must not keep the run from its end.
+    """
     functions: dict[str, dict[str, AnswerFunction]] = {}
 
     def grade(plan: Plan, trace: Trace) -> Result:
-        if plan.run not in functions:
-            functions[plan.run] = stored_functions(store, plan)
-        return result_of(plan.suite, trace, functions[plan.run])
+        try:
+            if plan.run not in functions:
+                functions[plan.run] = stored_functions(store, plan)
+            return result_of(plan.suite, trace, functions[plan.run])
+        except InfrastructureError:  # the store is away: it is judged when it is back
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever the graders or a suite's functions meet in this one trace
+            return unjudged(trace, error)
 
     return grade
 
@@ -167,12 +175,16 @@ class Crew:
             )
         return self._slots
 
+    def release(self) -> None:
+        """Let it end by itself once it has finished what it holds; whoever dismisses it later waits for less."""
+        if self._worker is not None and self._worker.stdin is not None:
+            self._worker.stdin.close()
+
     def dismiss(self, patience_s: float | None = _PATIENCE_S) -> None:
         """Have it finish what it holds, and leave nothing behind; None: however long it takes."""
         if self._worker is None:
             return
-        if self._worker.stdin is not None:
-            self._worker.stdin.close()
+        self.release()
         try:
             with suppress(subprocess.TimeoutExpired):
                 self._worker.wait(patience_s)
@@ -188,35 +200,23 @@ class Crew:
             with suppress(subprocess.TimeoutExpired):
                 self._worker.wait(_CLEARING_UP_S)
 
-    def send_home(self) -> None:
-        """End it before it has anything to do: it may not even be there yet."""
-        if self._worker is not None:
-            self._worker.terminate()
-
 
 @contextmanager
-def local_workers(settings: Settings, run: str, slots: int) -> Iterator[Crew]:
+def local_workers(settings: Settings, run: str, slots: int, to_be: WorkerToBe | None = None) -> Iterator[Crew]:
     """Run a worker of this machine with so many slots while the block lasts; its log is named after the run.
 
-    It may be started before the farm is open: it takes a second to import, and waits for the first message. It holds a
-    pipe of ours as standard input and stops when that closes, which it does however we end.
+    It takes a second to import, unless there is one `to_be`, which ends here where no slot is wanted. It holds a pipe
+    of ours as standard input and stops when that closes, which it does however we end. Of the embedded server it is a
+    user in its own right, so that the server outlives us for as long as a worker has something to commit.
     """
     log = log_folder(settings.home) / f"{run}-worker.log"
-    crew = Crew(_start_worker(settings, slots, log) if slots else None, slots, log)
+    with to_be or WorkerToBe(settings) as worker:
+        crew = Crew(worker.work(slots, log) if slots else None, slots, log)
     try:
         yield crew
     finally:
         crew.dismiss()
         sweep(settings.home / "cells")  # of one that was ended before it could clear up
-
-
-def _start_worker(settings: Settings, slots: int, log: Path) -> "subprocess.Popen[bytes]":
-    # What it stands on goes by environment, never by argument: a URL may hold a password. Of the embedded server it
-    # is a user in its own right, so that the server outlives us for as long as a worker has something to commit.
-    env = inherited() | {"EVALFARM_HOME": str(settings.home)}
-    argv = [sys.executable, "-m", "evalfarm", "worker", "--slots", str(slots), "--while-stdin"]
-    with log.open("wb") as out:
-        return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=out, stderr=out, env=env, start_new_session=True)
 
 
 def _tail(path: Path) -> str:

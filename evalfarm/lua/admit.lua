@@ -7,10 +7,11 @@ local ctl = KEYS[1]
 local time = redis.call('TIME')
 local now = time[1] * 1000 + time[2] / 1000
 local known = redis.call('HMGET', ctl, 'paused', 'requests', 'tokens')
-local wait = math.max(0, tonumber(known[1] or 0) - now)
+local paused = tonumber(known[1] or 0)
+local wait = math.max(0, paused - now)
 
 local function theoretical(at, step, early)
-  local arrival = math.max(tonumber(at or 0), now)
+  local arrival = math.max(tonumber(at or 0), now, paused) -- or all that came in a pause would go out at its end
   if step > 0 then
     wait = math.max(wait, arrival - early - now)
   end

@@ -8,6 +8,7 @@ from pydantic import Field, ValidationError
 
 from evalfarm.contracts.base import Contract
 from evalfarm.errors import UsageError
+from evalfarm.plain_files import read_plain
 
 METERED_WAIT_S = 600.0
 """Seconds that an attempt may wait in all where requests are metered: on top of its own time limit."""
@@ -58,7 +59,7 @@ def load_limits(path: Path | None) -> Limits:
         return Limits()
     text = ""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_plain(path).decode("utf-8")
         return Limits.model_validate(tomllib.loads(text))
     except OSError as error:
         raise _refused(str(path), error.strerror or str(error)) from error

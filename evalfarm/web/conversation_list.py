@@ -23,7 +23,7 @@ NARROWING = (*_EXACT, "failed", "page")
 
 _COLUMNS = (
     *("conversation", '"case"', "repeat", "model", "harness", "variant", "started_at", "counted", "verdict"),
-    *("misses", "success", "turns", "plugin_calls", "failed_calls", "cost_usd", "outcome"),
+    *("misses", "success", "turns", "plugin_calls", "failed_calls", "other_errors", "cost_usd", "outcome"),
 )
 
 
@@ -93,12 +93,12 @@ def grid(listed: Listed) -> Grid:
             Cell(str(ArmName(row["model"], row["harness"], row["variant"])), below=numbers.moment(row["started_at"])),
             Cell(f"{row['turns']:,}"),
             Cell(f"{row['plugin_calls']:,}"),
-            Cell(f"{row['failed_calls']:,}", tone="failed" if row["failed_calls"] else "zero"),
+            _failing(row["failed_calls"] + row["other_errors"]),
             Cell(numbers.cost(row["cost_usd"])),
         )
         for row in listed.rows
     )
-    heads = ("case", "verdict", "arm, start", "turns", "plugin calls", "failed calls", "cost")
+    heads = ("case", "verdict", "arm, start", "turns", "plugin calls", "failing calls", "cost")
     return Grid("conversations", "Newest first", heads, rows, words=3)
 
 
@@ -108,6 +108,10 @@ def other_pages(ask: Ask, narrowed: Narrowed, matched: int) -> tuple[tuple[str, 
     last = min(LAST_PAGE, -(-matched // SHOWN))
     steps = (("Newer", narrowed.page - 1), ("Older", narrowed.page + 1))
     return tuple((word, link("conversations", **given, page=to)) for word, to in steps if 1 <= to <= last)
+
+
+def _failing(calls: int) -> Cell:
+    return Cell(f"{calls:,}", tone="failed" if calls else "zero")
 
 
 def _verdict(row: dict[str, Any]) -> Cell:

@@ -20,11 +20,12 @@ WORDS: dict[str, str] = {
     "output_tokens": "output tokens",
     "turns": "turns",
     "plugin_calls": "plugin calls",
-    "failed_calls": "failed calls",
+    "failed_calls": "failed by class",
+    "other_errors": "failed otherwise",
     "request_p50_s": "request p50, s",
     "request_p95_s": "request p95, s",
 }
-_TOLD = ("success", "completed", "cost_usd", "turns", "plugin_calls", "failed_calls")
+_TOLD = ("success", "completed", "cost_usd", "turns", "plugin_calls", "failed_calls", "other_errors")
 
 
 class Headline(NamedTuple):

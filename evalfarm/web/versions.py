@@ -14,7 +14,7 @@ from evalfarm.web.rows import VERSION
 
 HEADLINE: tuple[str, ...] = (
     *("success", "completed", "cost_usd", "input_tokens", "output_tokens", "turns"),
-    *("plugin_calls", "failed_calls", "request_p50_s", "request_p95_s"),
+    *("plugin_calls", "failed_calls", "other_errors", "request_p50_s", "request_p95_s"),
 )
 """What is said of every version; medians of those that are compared alone, for they are what takes time."""
 

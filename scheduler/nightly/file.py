@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from evalfarm.contracts.schedule import Schedule, ScheduleFile
 from evalfarm.errors import UnknownName, UsageError
+from evalfarm.plain_files import read_plain
 
 _HINT = "docs/guides/nightly.md shows one"
 
@@ -48,7 +49,7 @@ def read_schedules(path: Path) -> Declared:
     """The schedules in a file. Raises UsageError naming the file, and the line where there is one."""
     text = ""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_plain(path).decode("utf-8")
         return Declared(path, ScheduleFile.model_validate(tomllib.loads(text)), text)
     except FileNotFoundError:
         raise UsageError(f"there is no {path}", f"write one, or name yours in EVALFARM_FILE; {_HINT}") from None

@@ -211,3 +211,32 @@ def test_a_run_whose_variants_all_have_folders_of_their_own_is_not_called_patche
         note = tested.note({"plain", "guided"}, None, "cell")
         assert note is not None
         assert note.variants == ("plain",)
+
+
+def test_where_a_killed_command_had_its_patched_suite_is_cleared_away_by_the_next_and_that_of_a_live_one_is_not(
+    tree: Path,
+) -> None:
+    settings = load_settings()
+    standing(Patches(settings.home), tree)
+    killed = settings.home / "patched/1-killed"
+    (killed / "suite").mkdir(parents=True)
+    (killed / ".lock").touch()
+    with under_test(load_suite("bls"), settings) as first:
+        assert not killed.exists()
+        with under_test(load_suite("bls"), settings) as second:
+            assert first.loaded.folder != second.loaded.folder
+            assert first.loaded.folder.exists()
+    assert list((settings.home / "patched").iterdir()) == []
+
+
+def test_a_home_in_which_a_patched_suite_cannot_be_laid_out_is_named(evalfarm: Run, tree: Path) -> None:
+    home = load_settings().home
+    standing(Patches(home), tree)
+    (home / "patched").touch()
+    ended = evalfarm("run", "bls", "--dry-run")
+    assert (ended.code, ended.out) == (4, "")
+    assert ended.err == (
+        f"Error: the patched plugin cannot be laid out in {home / 'patched'}: File exists\n\n"
+        "hint: set EVALFARM_HOME to a folder that you may write to, or take the patch away: "
+        "evalfarm plugin patch --restore\n"
+    )

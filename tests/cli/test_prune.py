@@ -121,6 +121,25 @@ def test_a_removal_that_was_cut_off_can_be_repeated(store: Store, keep: Any) -> 
     assert store.objects.names("runs") == []
 
 
+def test_a_name_that_was_taken_for_a_run_which_never_began_goes_too(
+    evalfarm: Any, store: Store, keep: Any, make_plan: Any
+) -> None:
+    keep("run", 100)
+    for name in ("bare", "named"):
+        store.put_plan(make_plan(name))
+    prune = ("prune", "--older-than", "0d", "--keep", "run")
+    assert json.loads(evalfarm("prune", "--older-than", "1d", "--keep", "run", "--json").out)["runs"] == []
+    assert json.loads(evalfarm(*prune, "--label", "any", "--json").out)["runs"] == []
+    assert json.loads(evalfarm(*prune, "--keep", "named", "--json").out)["runs"] == ["bare"]
+    ended = evalfarm(*prune, "--keep", "named", "--delete")
+    assert ended.out.splitlines() == [
+        "deleted: bare",
+        "kept: run: it was named to be kept",
+        "1 run deleted, 1 object in all.",
+    ]
+    assert store.objects.names("runs") == ["named", "run"]
+
+
 @pytest.mark.parametrize("age", ["90", "3m", "-1d", "soon"])
 def test_an_age_that_is_none_is_refused(evalfarm: Any, age: str) -> None:
     ended = evalfarm("prune", f"--older-than={age}")

@@ -27,6 +27,36 @@ def test_cached_input_is_part_of_input_and_priced_once() -> None:
     assert cost == pytest.approx(0.6 * 1.25 + 0.4 * 0.125 + 0.1 * 10.0)
 
 
+@pytest.mark.parametrize(
+    ("cached_write", "written", "usd"),
+    [
+        (None, 300_000, 0.6 * 4 + 0.4 * 1 + 0.1 * 10),
+        (None, None, 0.6 * 4 + 0.4 * 1 + 0.1 * 10),
+        (5.0, 300_000, 0.3 * 4 + 0.3 * 5 + 0.4 * 1 + 0.1 * 10),
+        (5.0, 0, 0.6 * 4 + 0.4 * 1 + 0.1 * 10),
+        (5.0, None, None),
+        (5.0, 600_001, None),
+    ],
+)
+def test_what_is_written_to_the_cache_has_its_own_price_where_the_table_has_one(
+    cached_write: float | None, written: int | None, usd: float | None
+) -> None:
+    dear = Price(
+        models=("m",), input=4, cached_input=1, cached_write=cached_write, output=10, as_of=date(2026, 1, 2), source="s"
+    )
+    request = ModelRequest(
+        started_s=0.0,
+        latency_s=1.0,
+        status=200,
+        input_tokens=1_000_000,
+        cached_tokens=400_000,
+        cached_write_tokens=written,
+        output_tokens=100_000,
+    )
+    found = cost_usd(Prices(tables=(PriceTable(price=(dear,)),)), "m", (request,))
+    assert found == (None if usd is None else pytest.approx(usd))
+
+
 def test_simulated_models_cost_nothing_and_say_why() -> None:
     assert SHIPPED.cost_usd("sim-careful", input_tokens=10, cached_tokens=0, output_tokens=10) == 0.0
     found = SHIPPED.price_of("sim-careful")

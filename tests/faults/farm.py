@@ -9,6 +9,7 @@ from pathlib import Path
 
 import redis
 
+from evalfarm.broker import make_app, send_trials
 from evalfarm.cli.standing import open_farm
 from evalfarm.contracts.base import digest_bytes
 from evalfarm.contracts.route import Expectation
@@ -225,6 +226,14 @@ class Farm:
         command = start_program(*words, environ=self.environ("home-command", straight=straight), log=log)
         self.commands.append(command)
         return command
+
+    def send(self, *cases: str, time_limit_s: float = 120.0) -> None:
+        """Have the `loop` trials of these cases travel in one message, which no other trial is in."""
+        trials = [self.plan.trial(index) for index in range(self.plan.size)]
+        chosen = [trial.index for trial in trials if trial.case in cases and trial.arm.harness == "loop"]
+        with self.ledger() as ledger:
+            ledger.give_back(set(ledger.take(self.plan.size, 120.0)).difference(chosen))
+        send_trials(make_app(self.broker.url), self.plan.run, [tuple(chosen)], time_limit_s=time_limit_s)
 
     def tend(self) -> Tender:
         """Begin to tend the run."""

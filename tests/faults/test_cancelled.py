@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from evalfarm.contracts.verdict import VERDICTS
-from tests.faults.farm import Farm
+from tests.faults.farm import CAP, Farm
 from tests.faults.invariants import (
     every_attempt_is_accounted_for,
     every_cent_is_known,
@@ -33,6 +33,7 @@ def test_a_run_that_is_cancelled_keeps_what_it_has_and_says_what_did_not_run(sta
     every_cent_is_known(books)
     the_ledger_counts_the_bill(books)
     nothing_is_added_by_going_on(farm)
+    assert farm.provider.most_at_once <= CAP
     counts = {verdict: getattr(books.summary, verdict) for verdict in VERDICTS}
     assert counts["not_run"] >= 4
     assert sum(counts.values()) == books.plan.size

@@ -37,11 +37,12 @@ def test_a_worker_whose_clock_is_an_hour_off_loses_and_doubles_nothing(
 ) -> None:
     farm = start_farm()
     held = farm.provider.hold("case-c", times=1)
+    farm.send("case-c")
     farm.work()
     farm.work(LD_PRELOAD=preload, CLOCK_OFF_S=str(off_s))
     farm.tend()
     held.wait()
-    time.sleep(0.5)
+    farm.when_closed(1)  # by the other
     books = hold(farm)
     assert books.started == [1] * farm.plan.size
     clocks = {round((trace.started_at - time.time()) / 3_600) for trace in books.traces.values()}

@@ -39,6 +39,7 @@ def test_a_plugin_s_server_that_is_killed_in_mid_run_costs_no_trial(start_farm: 
     farm = start_farm()
     # Two at once: what happens to a server that one attempt has for itself is that attempt's own doing.
     held = [farm.provider.hold(case) for case in ("case-c", "case-g")]
+    farm.send("case-c", "case-g")
     farm.work()
     farm.tend()
     for one in held:

@@ -46,14 +46,14 @@ def test_a_scheduler_that_is_killed_in_the_middle_of_a_step_leaves_it_to_the_nex
     assert farm.store.segments(farm.plan.run) == 1
 
 
-def test_a_run_that_nobody_tends_for_ten_leases_goes_on_when_somebody_does(start_farm: Callable[..., Farm]) -> None:
+def test_a_run_that_nobody_tends_for_four_leases_goes_on_when_somebody_does(start_farm: Callable[..., Farm]) -> None:
     farm = start_farm()
     held = farm.provider.hold("case-c")
     farm.work()
     tender = farm.tend()
     held.wait()
     tender.stop()
-    time.sleep(10 * LEASE_S)
+    time.sleep(4 * LEASE_S)
     farm.tend()
     books = hold(farm)
     assert books.started == [1] * farm.plan.size

@@ -39,6 +39,7 @@ def finished(farm: Farm) -> Books:
 def test_a_run_whose_redis_is_emptied_half_way_goes_on_by_itself(start_farm: Callable[..., Farm]) -> None:
     farm = start_farm()
     held = [farm.provider.hold(case) for case in ("case-b", "case-g")]
+    farm.send("case-b", "case-g")  # to one worker, so that the other goes on
     for _ in range(2):
         farm.work()
     farm.tend()
@@ -56,11 +57,13 @@ def test_a_run_whose_redis_was_emptied_with_nobody_there_is_brought_back_by_a_co
     start_farm: Callable[..., Farm], command: str
 ) -> None:
     farm = start_farm()
-    held = farm.provider.hold("case-c", times=9)
-    worker = farm.work()
+    held = [farm.provider.hold(case, times=9) for case in ("case-c", "case-g")]
+    farm.send("case-c", "case-g")
+    worker = farm.work(slots=2)
     tender = farm.tend()
-    held.wait()
-    farm.when_closed(3)
+    for one in held:
+        one.wait()
+    farm.when_closed(farm.plan.size - 2)
     worker.process.kill()
     worker.process.wait()
     tender.stop()
@@ -68,7 +71,8 @@ def test_a_run_whose_redis_was_emptied_with_nobody_there_is_brought_back_by_a_co
     begun = [index for index, attempts in enumerate(farm.witness.attempts) if attempts]
     farm.witness.lost |= {(index, 1) for index in begun if not farm.store.attempts_of(farm.plan.run, index)}
     wipe(farm)
-    farm.provider.release(held)
+    for one in held:
+        farm.provider.release(one)
     started = farm.command(command, farm.plan.run)
     if command == "rebuild":
         assert started.process.wait(60) == 0, started.said
@@ -81,7 +85,8 @@ def test_a_run_whose_redis_was_emptied_with_nobody_there_is_brought_back_by_a_co
 def test_a_run_that_is_decided_and_not_sealed_survives_the_loss_of_redis(start_farm: Callable[..., Farm]) -> None:
     farm = start_farm()
     held = farm.provider.hold("case-c", times=9)
-    farm.work()
+    farm.send("case-c")  # it keeps one slot, and the other runs the rest
+    farm.work(slots=2)
     tender = farm.tend()
     held.wait()
     until(lambda: farm.progress().closed == farm.plan.size - 1, "that all but one are decided")

@@ -175,28 +175,56 @@ async def test_a_long_attempt_keeps_its_lease(at_work: Any, eventually: Any) -> 
 class Refusing(Store):
     """A store that takes the traces of all trials but one."""
 
-    def __init__(self, refused: int) -> None:
+    def __init__(self, refused: int, error: Exception) -> None:
         super().__init__("memory://")
-        self.refused = refused
+        self.refused, self.error = refused, error
 
     def put_trace(self, trace: Trace) -> bool:
         if trace.trial.index == self.refused:
-            raise StoreUnavailable("cannot write memory://: full")
+            raise self.error
         return super().put_trace(trace)
 
 
+LEFT = "trial 1 of run r1 is left where it is"
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (StoreUnavailable("cannot write memory://: full"), f"{LEFT}: cannot write memory://: full"),
+        (RuntimeError("a fault of our own"), LEFT),
+    ],
+)
 async def test_a_trace_that_the_store_refuses_is_no_matter_of_the_other_trials(
-    at_work: Any, caplog: pytest.LogCaptureFixture
+    at_work: Any, caplog: pytest.LogCaptureFixture, error: Exception, told: str
 ) -> None:
     async with at_work("loop", "sim-careful", repeats=3, take=3, simulation=ANSWER) as work:
         plan, manifest = work.station.store.get_plan("r1"), work.station.store.get_manifest("r1")
-        work.station.store = Refusing(1)
+        work.station.store = Refusing(1, error)
         work.station.store.put_plan(plan)
         work.station.store.put_manifest(manifest)
         await dataclasses.replace(work.shift, store_patience_s=0).run("r1", (0, 1, 2))
         counts = work.counts()
         assert (counts["in_flight"], counts["attempts"], len(work.rows())) == (1, 3, 2)
-    assert ours(caplog) == ["trial 1 of run r1 is left where it is: cannot write memory://: full"]
+    assert ours(caplog) == [told]
+
+
+@pytest.mark.parametrize("harness", ["direct", "loop"])
+async def test_a_trace_that_cannot_be_judged_fails_as_infrastructure_and_is_no_matter_of_the_other_trials(
+    at_work: Any, caplog: pytest.LogCaptureFixture, harness: str
+) -> None:
+    async with at_work(harness, repeats=3, take=3, simulation=ANSWER) as work:
+
+        def grade(prepared: Any, trace: Trace) -> Result:
+            if trace.trial.index == 0:
+                raise RuntimeError("the judge fell")
+            return work.shift.grade(prepared, trace)
+
+        with caplog.at_level(logging.ERROR, "worker.shift"):
+            await dataclasses.replace(work.shift, grade=grade).run("r1", (0, 1, 2))
+        counts, trace = work.counts(), work.station.store.get_trace("r1", 0, 1)
+    assert (counts, trace.outcome) == ({"passed": 2, "waiting": 1, "attempts": 3}, "finished")
+    assert ours(caplog) == ["trial 0 attempt 1 cannot be judged"]
 
 
 async def test_a_worker_that_is_told_to_stop_begins_no_trial_more_and_gives_the_rest_back(at_work: Any) -> None:

@@ -1,5 +1,6 @@
 """The two faces of the model gateway: HTTP for what runs in a sealed cell, a transport for our own loop."""
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 
@@ -10,6 +11,9 @@ from worker.gateways.reply import Reply, refusal
 
 #: Path, headers and body of a POST to its answer.
 Forward = Callable[[str, Mapping[str, str], bytes], Awaitable[Reply]]
+
+#: Within `/v1/responses`, whatever a provider makes of dots and escapes: the key opens more of it than that.
+_OF_RESPONSES = re.compile(r"/v1/responses(/[A-Za-z0-9_-]+)*")
 
 
 def responses_app(forward: Forward) -> ASGIApp:
@@ -25,7 +29,7 @@ def responses_app(forward: Forward) -> ASGIApp:
             more = message.get("more_body", False)
         if "upgrade" in headers:
             reply = refusal(426, "this gateway speaks HTTPS, not WebSockets")
-        elif scope["method"] == "POST" and scope["path"].startswith("/v1/responses"):
+        elif scope["method"] == "POST" and _OF_RESPONSES.fullmatch(scope["path"]):
             reply = await forward(scope["path"].removeprefix("/v1"), headers, body)
         else:
             reply = refusal(404, f"the gateway forwards POST /v1/responses only, not {scope['method']} {scope['path']}")

@@ -143,7 +143,8 @@ class ModelGateway:
         if gate.throttle is None:
             return
         tries.hold()
-        wait_s = await gate.book(estimated_tokens(body), gate.most_waited_s - self._waited_s)
+        estimate = estimated_tokens(body)
+        wait_s = await gate.book(estimate, gate.most_waited_s - self._waited_s)
         while wait_s != 0:
             if wait_s < 0 or wait_s > gate.most_waited_s - self._waited_s:
                 told = f"the limits of {gate.model} hold a request back for {abs(wait_s):.0f} s"
@@ -151,7 +152,9 @@ class ModelGateway:
                 raise NoRoom(f"{told}, after {self._waited_s:.0f} s of waiting; {most}")
             self._wait(wait_s)
             await asyncio.sleep(wait_s)
-            wait_s = await gate.paused_s()
+            if (wait_s := await gate.paused_s()) > 0:  # its place has passed, and all such would go out together
+                await gate.correct(estimate, 0)
+                wait_s = await gate.book(estimate, gate.most_waited_s - self._waited_s)
         tries.send()
 
     async def _try(self, path: str, headers: Mapping[str, str], body: bytes, tries: Tries, streamed: bool) -> Reply:

@@ -6,13 +6,18 @@ They see the conversation and what the tools returned, as a model does, and noth
 import random
 import re
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 from cases.policies import Answer, Call, Calls, Move, Seen, SeenTurn
 
 LOOKUP, POLICY_TOOL = "lookup_order", "get_policy"
 DEFAULT_POLICY = "POLICY-DEMO-v1"
 GUESS = "DEMO-101"
+#: What is read of a tool's answer, where its status is ok.
+READ: dict[str, dict[str, type]] = {
+    LOOKUP: {"region": str, "delivered_age_days": int, "final_sale": bool, "unopened": bool},
+    POLICY_TOOL: {"min_age_days": int, "max_age_days": int, "requires_unopened": bool, "excludes_final_sale": bool},
+}
 _ORDER = re.compile(r"\bdemo[\s-]*(\d{3})\b", re.IGNORECASE)
 _POLICY = re.compile(r"\bPOLICY-DEMO-v\d+\b", re.IGNORECASE)
 _TO_BE_DONE = re.compile(r"\b(?:process|refund|approve|issue)\b", re.IGNORECASE)
@@ -133,9 +138,17 @@ def _asked(arguments: dict[str, Any] | str, name: str) -> str | None:
 def _told(turn: SeenTurn, tool: str, name: str, value: str) -> dict[str, Any]:
     """What a tool returned in this turn for one argument; unavailable where it cannot be read."""
     for result in turn.results_of(tool):
-        if _asked(result.arguments, name) == value and isinstance(result.data, dict):
-            return result.data
+        data = result.data
+        if _asked(result.arguments, name) == value and _can_be_read(data, READ[tool]):
+            return {"status": "unavailable", name: value} | data
     return {"status": "unavailable", name: value}
+
+
+def _can_be_read(data: Any, fields: dict[str, type]) -> TypeGuard[dict[str, Any]]:
+    """Also what a tool says when it fails, in whatever form: then it says nothing of the fields."""
+    if not isinstance(data, dict):
+        return False
+    return data.get("status") != "ok" or all(isinstance(data.get(name), kind) for name, kind in fields.items())
 
 
 def _told_ever(seen: Seen, tool: str, name: str, value: str) -> dict[str, Any] | None:

@@ -64,7 +64,7 @@ class Attempts:
         yield from (seen for seen in self._at_once(self._seen, wanted) if seen is not None)
 
     def _at_once(self, read: Callable[[tuple[Result, int]], T], wanted: Iterable[tuple[Result, int]]) -> Iterator[T]:
-        if self._store.is_local:  # nothing to wait for
+        if self._store.objects.is_local:  # nothing to wait for
             yield from map(read, wanted)
             return
         left = iter(wanted)

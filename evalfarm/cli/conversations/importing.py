@@ -153,6 +153,7 @@ def _cost_usd(trace: Trace, prices: Prices) -> float | None:
             input_tokens=request.input_tokens,
             cached_tokens=request.cached_tokens,
             output_tokens=request.output_tokens,
+            cached_write_tokens=request.cached_write_tokens,
         )
         for request in trace.requests
     ]

@@ -1,6 +1,5 @@
 """A suite as `evalfarm run` takes it: with its plugin patched, where a patch stands on this machine."""
 
-import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,13 +9,15 @@ import click
 
 from cases.loader import LoadedSuite
 from cases.patching import patched_suite, released_tree, variants_patched
-from cases.plugin_tree import about
+from cases.plugin_tree import About, about
 from evalfarm.contracts.patch import PluginPatch
 from evalfarm.contracts.run import Isolation, Manifest, Plan
-from evalfarm.patches import Installed, Patch, Patches
+from evalfarm.errors import InfrastructureError
+from evalfarm.patches import Installed, Patch, Patches, PluginTree
 from evalfarm.reports.run.patched import lines
 from evalfarm.reports.safe_text import harmless
 from evalfarm.settings import Settings
+from worker.rooms import close_room, new_room, open_room
 
 #: Of a template home, what is written while it is built and never again.
 _STAMPED = "config.toml"
@@ -65,7 +66,8 @@ class UnderTest:
 def under_test(loaded: LoadedSuite, settings: Settings) -> Iterator[UnderTest]:
     """The suite with the patch of its plugin that stands on this machine, laid out while the block lasts.
 
-    Raises UsageError for a patch that is not whole any more, and for one that does not fit this suite.
+    Where it was laid out for a command that was killed is cleared away. Raises UsageError for a patch that is not whole
+    any more, and for one that does not fit this suite; InfrastructureError where it cannot be laid out.
     """
     patches, plugin, homes = Patches(settings.home), loaded.suite.plugin, homes_of(settings)
     taken = patches.taken_up(plugin.name)
@@ -74,9 +76,38 @@ def under_test(loaded: LoadedSuite, settings: Settings) -> Iterator[UnderTest]:
         return
     (patch, tree), released = taken, released_tree(loaded)
     said = about(tree, f"the patch of plugin {plugin.name!r}")
-    with tempfile.TemporaryDirectory(dir=settings.home, prefix="patched-") as folder:
-        suite = patched_suite(loaded, tree, said, Path(folder))
+    with _room(settings.home / "patched") as room:
+        suite = _laid_out(loaded, tree, said, room)
         yield UnderTest(suite, patch, None if released is None else released.digest, plugin.version, homes)
+
+
+@contextmanager
+def _room(rooms: Path) -> Iterator[Path]:
+    room = new_room(rooms)
+    try:
+        lock = open_room(room)
+    except OSError as error:
+        raise _unwritable(rooms, error) from error
+    try:
+        yield room
+    finally:
+        close_room(room, lock)
+
+
+def _laid_out(loaded: LoadedSuite, tree: PluginTree, said: About, room: Path) -> LoadedSuite:
+    folder = room / "suite"
+    try:
+        folder.mkdir()
+        return patched_suite(loaded, tree, said, folder)
+    except OSError as error:
+        raise _unwritable(folder, error) from error
+
+
+def _unwritable(folder: Path, error: OSError) -> InfrastructureError:
+    return InfrastructureError(
+        f"the patched plugin cannot be laid out in {folder}: {error.strerror or error}",
+        "set EVALFARM_HOME to a folder that you may write to, or take the patch away: evalfarm plugin patch --restore",
+    )
 
 
 def homes_of(settings: Settings) -> Path:

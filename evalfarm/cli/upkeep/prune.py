@@ -33,18 +33,25 @@ def prune(age: str, labels: tuple[str, ...], keep: tuple[str, ...], delete: bool
 
     Never a baseline: the nights that a schedule's next one may be held against, with evalfarm.toml or without, and what
     a run that stays was last judged against; nor a run that has not ended. Others are yours to name with --keep.
+    Without --label, names that were taken for runs which never began go as well.
     """
     age_s = _seconds(age)
     settings = load_settings()
     store = Store(settings.store_url)
     manifests = store.runs()
-    asked = older(manifests, age_s, labels, time.time())
+    now = time.time()
+    asked = older(manifests, age_s, labels, now)
     unfinished = {manifest.run for manifest in asked if store.get_summary(manifest.run) is None}
     judged = held_against(manifests, _verdicts(store, manifests), {manifest.run for manifest in asked})
     protected = dict.fromkeys(judged, "the last verdict on a later run was held against it")
     protected |= dict.fromkeys(_baselines(settings, store), "a schedule's next night may be held against it")
     going, staying = sorted_out(asked, protected, keep, unfinished)
     objects = sum(store.delete_run(run) if delete else 0 for run in going)
+    names = [] if labels else _never_begun(store, now - age_s, keep)
+    if delete:
+        for name in names:
+            store.drop_claim(name)
+    going, objects = going + names, objects + (len(names) if delete else 0)  # of such a run there is the plan alone
     if as_json:
         told = {"deleted": delete, "runs": going, "kept": {kept.run: kept.why for kept in staying}}
         click.echo(json.dumps(told, indent=2))
@@ -65,6 +72,13 @@ def _baselines(settings: Settings, store: Store) -> frozenset[str]:
             most = rule_of(declared, declared.schedule(name)).most_nights
         found |= baseline_runs(known, nights.ends(known), most)
     return found
+
+
+def _never_begun(store: Store, until: float, keep: Sequence[str]) -> list[str]:
+    """Names that were taken by then for runs that never began: whoever was to begin them was killed over it."""
+    outcomes = Outcomes(store.objects)
+    bare = (run for run in outcomes.runs() if run not in keep and not outcomes.begun(run))
+    return [run for run in bare if (at := outcomes.named_at(run)) is not None and at <= until]
 
 
 def _verdicts(store: Store, manifests: Sequence[Manifest]) -> dict[str, tuple[str, ...]]:

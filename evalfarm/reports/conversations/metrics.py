@@ -132,7 +132,7 @@ def _versions(found: Metrics) -> Table:
     return Table("Versions of the plugin, oldest first", heads, rows, words=4)
 
 
-_HEADS = ("n", "success", "cost", "turns", "calls", "failed")
+_HEADS = ("n", "success", "cost", "turns", "calls", "failing")
 
 
 def _row(group: Group) -> tuple[str, ...]:
@@ -141,8 +141,18 @@ def _row(group: Group) -> tuple[str, ...]:
         f"{group.conversations:,}",
         numbers.percent(figures["success"]),
         numbers.cost(figures["cost_usd"]),
-        *(plain(figures[name]) for name in ("turns", "plugin_calls", "failed_calls")),
+        plain(figures["turns"]),
+        plain(figures["plugin_calls"]),
+        plain(_figure(group, "failing_calls")),
     )
+
+
+def _figure(group: Group, name: str) -> float | None:
+    """One of the group's figures, or `failing_calls`: of a class or of none, as what needs a look has them."""
+    if name != "failing_calls":
+        return group.figures[name]
+    of_a_class, of_none = group.figures["failed_calls"], group.figures["other_errors"]
+    return None if of_a_class is None or of_none is None else of_a_class + of_none
 
 
 def _level(level: str, groups: tuple[Group, ...], before: tuple[Group, ...]) -> Table:
@@ -150,16 +160,16 @@ def _level(level: str, groups: tuple[Group, ...], before: tuple[Group, ...]) -> 
     names = dict.fromkeys([group.name for group in (*groups, *before)])
     now = {group.name: group for group in groups}
     rows = tuple(_level_row(name, now.get(name), earlier.get(name), bool(before)) for name in names)
-    heads: tuple[str, ...] = ("n", "success", "cost", "calls", "failed")
+    heads: tuple[str, ...] = ("n", "success", "cost", "calls", "failing")
     if before:
-        heads = ("n", "success", "change", "cost", "change", "calls", "change", "failed", "change")
+        heads = ("n", "success", "change", "cost", "change", "calls", "change", "failing", "change")
     return Table(f"By {level}", (level, *heads), rows, words=1)
 
 
 def _level_row(name: str, now: Group | None, before: Group | None, compared: bool) -> tuple[str, ...]:
     cells = [name, f"{now.conversations:,}" if now else "0"]
-    for figure in ("success", "cost_usd", "plugin_calls", "failed_calls"):
-        value, was = (group.figures[figure] if group else None for group in (now, before))
+    for figure in ("success", "cost_usd", "plugin_calls", "failing_calls"):
+        value, was = (_figure(group, figure) if group else None for group in (now, before))
         cells += [written(figure, value), *((change(figure, value, was),) if compared else ())]
     return tuple(cells)
 

@@ -99,6 +99,14 @@ def test_a_group_that_one_side_lacks_is_told_too() -> None:
     assert [row[:4] for row in rows] == [("new", "1", "100.0 %", "–"), ("old", "0", "n/a", "–")]
 
 
+def test_a_call_that_fails_by_no_class_is_among_those_that_fail() -> None:
+    found = _metrics([_row("r/0/1", skill="s", failed_calls=0, other_errors=51)], [_row("q/0/1", skill="s")])
+    tables = _tables(found, "skill")
+    assert [row[-1] for row in tables["Versions of the plugin, oldest first"].rows] == ["0.00", "51.00"]
+    (skill,) = tables["By skill"].rows
+    assert skill[-2] == "51.00"
+
+
 def test_a_tool_says_what_it_fails_by() -> None:
     found = _metrics([_row("r/0/1")], [_row("q/0/1", tools=())])
     assert _tables(found, "tool")["By tool"].rows == (("stock", "plugin", "1 timeouts", "4", "1", "25.0 %", "1", "0"),)

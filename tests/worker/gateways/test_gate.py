@@ -104,7 +104,32 @@ async def test_while_a_model_is_paused_requests_of_others_wait_too(
         assert paused.gate.throttle is not None
         paused.gate.throttle.pause(MODEL, None)
         assert (await forward(gateway(paused, on_wait=waits.append)))[0] == 200
-    assert 0.9 < sum(waits) <= 1.01
+    assert 0 < sum(waits) <= 1.01
+
+
+async def test_a_request_whose_place_passed_in_a_pause_takes_another_one_after_it(
+    providing: Any, whole: Any, client: redis.Redis
+) -> None:
+    waits: list[float] = []
+    waits_again = asyncio.Event()
+    async with providing(whole) as (upstream, provider):
+        limited = gated(upstream, client, requests_per_minute=600, tokens_per_minute=1e9)
+        throttle = limited.gate.throttle
+        assert throttle is not None
+        for _ in range(80):  # 61 at once, and two seconds for the others
+            throttle.book(MODEL, 0, 600)
+
+        def note(wait_s: float) -> None:
+            waits.append(wait_s)
+            throttle.pause(MODEL, 60) if len(waits) == 1 else waits_again.set()
+
+        asking = asyncio.create_task(forward(gateway(limited, on_wait=note)))
+        await waits_again.wait()
+        asking.cancel()
+        await asyncio.wait((asking,))
+    paused, requests, tokens = (float(told or 0) for told in client.hmget(CTL, ["paused", "requests", "tokens"]))
+    assert (requests > paused, provider.asked) == (True, [])
+    assert tokens - paused == pytest.approx(estimated_tokens(ASKED) * 60_000 / 9e8, abs=0.01)
 
 
 async def test_a_pause_of_an_hour_is_an_outage_of_this_attempt(providing: Any, said: Any, client: redis.Redis) -> None:

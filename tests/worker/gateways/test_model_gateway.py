@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import unquote
 
 import httpx2
 import pytest
@@ -296,13 +297,23 @@ async def test_a_websocket_handshake_is_refused_in_the_way_that_makes_codex_use_
     )
 
 
-@pytest.mark.parametrize(("method", "path"), [("GET", "/v1/responses"), ("POST", "/v1/files"), ("GET", "/")])
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/v1/responses"),
+        ("GET", "/"),
+        ("POST", "/v1/files"),
+        ("POST", "/v1/responses-of-others"),
+        ("POST", "/v1/responses/%2e%2e/files"),
+        ("POST", "/v1/responses/%252e%252e/files"),
+    ],
+)
 async def test_anything_but_a_request_for_a_response_is_not_found(
     providing: Any, whole: Any, method: str, path: str
 ) -> None:
     async with providing(whole) as (upstream, provider):
         response = await through(gateway(upstream), lambda client: client.request(method, path))
-    message = f"the gateway forwards POST /v1/responses only, not {method} {path}"
+    message = f"the gateway forwards POST /v1/responses only, not {method} {unquote(path)}"
     assert (response.status_code, response.json()["error"]["message"], provider.asked) == (404, message, [])
 
 
