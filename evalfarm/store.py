@@ -219,8 +219,6 @@ class Store:
         """Prove with a probe that the store writes, reads, and refuses to overwrite what it was told to create."""
         self.objects.check()
 
-    # ---- reading and writing
-
     def _of_run(self, model: type[C], run: str, name: str) -> C:
         found = load(self.objects, model, _run_key(run, name)) if _is_name(run) else None
         if found is None:

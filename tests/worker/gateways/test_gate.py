@@ -107,23 +107,35 @@ async def test_while_a_model_is_paused_requests_of_others_wait_too(
     assert 0 < sum(waits) <= 1.01
 
 
+class PausedMeanwhile(Throttle):
+    """Has the first request wait for a moment, in which the model is paused."""
+
+    booked = 0
+
+    def book(self, model: str, tokens: int, longest_s: float) -> float:
+        wait_s = super().book(model, tokens, longest_s)
+        self.booked += 1
+        if self.booked > 1:
+            return wait_s
+        self.pause(model, 60)
+        return 0.01
+
+
 async def test_a_request_whose_place_passed_in_a_pause_takes_another_one_after_it(
     providing: Any, whole: Any, client: redis.Redis
 ) -> None:
+    known = Limits(models={MODEL: ModelLimits(requests_per_minute=600, tokens_per_minute=1e9)})
     waits: list[float] = []
     waits_again = asyncio.Event()
+
+    def note(wait_s: float) -> None:
+        waits.append(wait_s)
+        if len(waits) == 2:
+            waits_again.set()
+
     async with providing(whole) as (upstream, provider):
-        limited = gated(upstream, client, requests_per_minute=600, tokens_per_minute=1e9)
-        throttle = limited.gate.throttle
-        assert throttle is not None
-        for _ in range(80):  # 61 at once, and two seconds for the others
-            throttle.book(MODEL, 0, 600)
-
-        def note(wait_s: float) -> None:
-            waits.append(wait_s)
-            throttle.pause(MODEL, 60) if len(waits) == 1 else waits_again.set()
-
-        asking = asyncio.create_task(forward(gateway(limited, on_wait=note)))
+        gate = Gate(MODEL, PausedMeanwhile(client, known))
+        asking = asyncio.create_task(forward(gateway(replace(upstream, gate=gate), on_wait=note)))
         await waits_again.wait()
         asking.cancel()
         await asyncio.wait((asking,))
