@@ -131,8 +131,10 @@ class Station:
             folder.parent.mkdir(parents=True, exist_ok=True)
             try:
                 building.rename(folder)
-            except OSError:  # another worker was first, with the same bytes
-                shutil.rmtree(building)
+            except OSError:
+                if not folder.is_dir():
+                    raise
+                shutil.rmtree(building)  # another worker was first, with the same bytes
         return Prepared(plan, folder, key)
 
     async def server(

@@ -228,7 +228,10 @@ class Farm:
         return command
 
     def send(self, *cases: str, time_limit_s: float = 120.0) -> None:
-        """Have the `loop` trials of these cases travel in one message, which no other trial is in."""
+        """Have the `loop` trials of these cases travel in one message, which no other trial is in.
+
+        They are at work before any other where nobody tends the run yet: those could take their model's last places.
+        """
         trials = [self.plan.trial(index) for index in range(self.plan.size)]
         chosen = [trial.index for trial in trials if trial.case in cases and trial.arm.harness == "loop"]
         with self.ledger() as ledger:

@@ -40,8 +40,8 @@ def test_a_worker_whose_clock_is_an_hour_off_loses_and_doubles_nothing(
     farm.send("case-c")
     farm.work()
     farm.work(LD_PRELOAD=preload, CLOCK_OFF_S=str(off_s))
-    farm.tend()
     held.wait()
+    farm.tend()
     farm.when_closed(1)  # by the other
     books = hold(farm)
     assert books.started == [1] * farm.plan.size

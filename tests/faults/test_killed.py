@@ -41,9 +41,9 @@ def test_a_plugin_s_server_that_is_killed_in_mid_run_costs_no_trial(start_farm: 
     held = [farm.provider.hold(case) for case in ("case-c", "case-g")]
     farm.send("case-c", "case-g")
     farm.work()
-    farm.tend()
     for one in held:
         one.wait()
+    farm.tend()
     servers = [found for found in processes_of(farm.root) if "lookup.py" in found.argv]
     assert servers
     for server in servers:

@@ -44,8 +44,8 @@ def test_a_process_that_hangs_is_killed_with_all_that_it_started_once_its_messag
     held = farm.provider.hold("case-c")
     farm.send("case-c", time_limit_s=10.0)
     worker = farm.work()
-    farm.tend()
     hung = held.wait()
+    farm.tend()
     started = descendants(hung)
     os.kill(hung, signal.SIGSTOP)
     assert [pid for pid in started if "lookup.py" in argv_of(pid)]

@@ -42,9 +42,9 @@ def test_a_run_whose_redis_is_emptied_half_way_goes_on_by_itself(start_farm: Cal
     farm.send("case-b", "case-g")  # to one worker, so that the other goes on
     for _ in range(2):
         farm.work()
-    farm.tend()
     for one in held:
         one.wait()
+    farm.tend()
     farm.when_closed(4)
     wipe(farm)
     farm.provider.release(held[0])
@@ -60,9 +60,9 @@ def test_a_run_whose_redis_was_emptied_with_nobody_there_is_brought_back_by_a_co
     held = [farm.provider.hold(case, times=9) for case in ("case-c", "case-g")]
     farm.send("case-c", "case-g")
     worker = farm.work(slots=2)
-    tender = farm.tend()
     for one in held:
         one.wait()
+    tender = farm.tend()
     farm.when_closed(farm.plan.size - 2)
     worker.process.kill()
     worker.process.wait()
@@ -87,8 +87,8 @@ def test_a_run_that_is_decided_and_not_sealed_survives_the_loss_of_redis(start_f
     held = farm.provider.hold("case-c", times=9)
     farm.send("case-c")  # it keeps one slot, and the other runs the rest
     farm.work(slots=2)
-    tender = farm.tend()
     held.wait()
+    tender = farm.tend()
     until(lambda: farm.progress().closed == farm.plan.size - 1, "that all but one are decided")
     tender.stop()
     farm.provider.release(held)
