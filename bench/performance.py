@@ -11,6 +11,7 @@ import argparse
 import os
 import platform
 import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -43,6 +44,8 @@ _BEGIN, _END = "<!-- measured: begin -->", "<!-- measured: end -->"
 
 def main() -> None:
     """Measure what was asked for; print the table, and write it where asked."""
+    # A shell has what it starts in the background ignore Ctrl-C, and so would the runs that sections stop by it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     asked = arguments()
     chosen = asked.only.split(",") if asked.only else [*SECTIONS, *PROGRAMS]
     bench = ROOT / ".evalfarm/bench"
