@@ -9,6 +9,8 @@ from bench.sides import ONE_TRIAL, Load, Sides
 
 #: Of the machine's cores, taken by the farm alone, from which on they are full: the model and the meter need the rest.
 _FULL = 0.8
+#: Of one worker's rate, for each of several, until then.
+_SCALED = 0.9
 
 Runs = Mapping[str, list[Used]]
 
@@ -105,14 +107,18 @@ def scale_out(sides: Sides, rounds: int, share: float) -> list[Figure]:
     rates = {size: _rate(runs, f"{size} workers", load) for size in sizes}
     cores = {size: _busy(runs, f"{size} workers") for size in sizes}
     return [
-        at_least(
-            f"{size} workers: rate per worker, to one worker's",
-            rates[size] / rates[1] / size,
-            0.9 if cores[size] < _FULL * (os.cpu_count() or 1) else 0.0,
-            f"{rates[size]:.0f}/s against {rates[1]:.0f}/s; {cores[size]:.2f} cores busy with the farm alone",
-        )
+        _scaled(size, rates[size] / rates[1] / size, cores[size], f"{rates[size]:.0f}/s against {rates[1]:.0f}/s")
         for size in sizes[1:]
     ]
+
+
+def _scaled(size: int, share: float, cores: float, told: str) -> Figure:
+    """The rate per worker, or how full the cores were that were to carry it."""
+    machine = os.cpu_count() or 1
+    told += f", {share:.3g} times one worker's each; the farm alone keeps {cores:.2f} of {machine} cores busy"
+    if share < _SCALED and cores >= _FULL * machine:
+        return at_least(f"{size} workers: the cores are full", cores / machine, _FULL, told, unit="")
+    return at_least(f"{size} workers: rate per worker, to one worker's", share, _SCALED, told)
 
 
 def _starts(sides: Sides, delay_ms: int = 0) -> dict[str, Callable[[], Used]]:

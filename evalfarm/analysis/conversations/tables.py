@@ -15,6 +15,9 @@ from evalfarm.contracts.conversation_rules import PATTERN_LISTS, ConversationRul
 _RULES = Path(__file__).with_name("rules.sql")
 _TEXT, _COUNT, _NUMBER, _FLAG = "VARCHAR", "BIGINT", "DOUBLE", "BOOLEAN"
 
+#: Rows that are held in memory while they are written.
+_ROW_GROUP = 8_192
+
 Columns = Mapping[str, str | list[str]]
 
 TABLES: dict[str, Columns] = {
@@ -65,7 +68,8 @@ class Scorer:
 
     def __init__(self, rules: ConversationRules, query: str | None = None) -> None:
         """`rules` as the graders have them: `completed_chars` is set. `query` stands in the place of `rules.sql`."""
-        self.rows = Rows()  #: the four tables of the last batch, and the view `conversations` over them
+        # More threads have nothing to share in a batch, and each holds a group of the rows that are written.
+        self.rows = Rows(threads=1)  #: the four tables of the last batch, and the view `conversations` over them
         self._folder = TemporaryDirectory()  # of the rows, which in memory would take a kilobyte each
         self._kept: list[str] = []
         for name, columns in {**TABLES, "guards": _GUARDS}.items():
@@ -89,15 +93,18 @@ class Scorer:
             self._insert(name, columns, [row.model_dump_json() for row in _rows(held, name)])
         self.rows.run("CREATE OR REPLACE TEMP TABLE scored AS FROM conversations")
         self._kept.append(f"{self._folder.name}/{len(self._kept)}.parquet")
-        self._write("FROM scored", self._kept[-1])
+        self._write("FROM scored ORDER BY started_at, conversation", self._kept[-1])
         found = self.rows.records("SELECT to_json(s) FROM scored AS s ORDER BY conversation")
         return tuple(Conversation.model_validate_json(document) for (document,) in found)
 
     def write(self, parquet: Path) -> None:
-        """Write the rows of all batches as one Parquet file."""
+        """Write the rows of all batches as one Parquet file, batch by batch, each by the time at which they began.
+
+        All of them by time would be a sort of all rows in memory; whoever shows them sorts what is shown.
+        """
         self.rows.run("SET VARIABLE kept = ?", [self._kept])
         kept = "read_parquet(getvariable('kept'))" if self._kept else "conversations"
-        self._write(f"FROM {kept} ORDER BY started_at, conversation", str(parquet))
+        self._write(f"FROM {kept}", str(parquet))
 
     def close(self) -> None:
         """Let go of the tables and of the rows."""
@@ -105,7 +112,7 @@ class Scorer:
         self._folder.cleanup()
 
     def _write(self, query: str, parquet: str) -> None:
-        self.rows.run(f"COPY ({query}) TO ? (FORMAT parquet)", [parquet])
+        self.rows.run(f"COPY ({query}) TO ? (FORMAT parquet, ROW_GROUP_SIZE {_ROW_GROUP})", [parquet])
 
     def _insert(self, table: str, columns: Columns, documents: Sequence[str]) -> None:
         if documents:

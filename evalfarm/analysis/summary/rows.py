@@ -88,12 +88,17 @@ _CHUNK = 5_000
 class Rows:
     """The table `rows`, open for questions in SQL. Not safe in several threads at once."""
 
-    def __init__(self, notes: Sequence[str] = ()) -> None:
-        """Open without a table; whoever fills it creates it. `notes`: what a reader must know of the rows."""
+    def __init__(self, notes: Sequence[str] = (), *, threads: int | None = None) -> None:
+        """Open without a table; whoever fills it creates it. `notes`: what a reader must know of the rows.
+
+        `threads` at most are at work on a question; None: one a core.
+        """
         # Nothing is fetched behind the user's back: what DuckDB needs here is built into it.
-        self._connection = duckdb.connect(
-            config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}
-        )
+        settings: dict[str, str | bool | int | float | list[str]] = {
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+        }
+        self._connection = duckdb.connect(config=settings if threads is None else settings | {"threads": threads})
         self.notes = tuple(notes)
 
     @classmethod

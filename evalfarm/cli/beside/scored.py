@@ -67,7 +67,7 @@ class Scoring:
             yield _agreed(*asked)
 
     def parquet(self) -> bytes:
-        """All rows so far as one Parquet file, by the time at which each conversation began."""
+        """All rows so far as one Parquet file."""
         with TemporaryDirectory() as folder:
             file = Path(folder, "conversations.parquet")
             self._scorer.write(file)

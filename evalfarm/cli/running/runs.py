@@ -126,14 +126,12 @@ def _run(loaded: LoadedSuite, plan: Plan, settings: Settings, described: Describ
         named_run(plan, loaded.suite.suite, now, store) as named,
         Aside(settings) as aside,
         WorkerToBe(settings) as worker,
+        open_farm(settings, aside) as farm,
     ):
         if plan.size <= SOON:
             aside.make_ready_to_seal()
         measured = look(loaded, named, settings, worker)
-        with (
-            local_workers(settings, named.run, min(slots, plan.size), worker) as crew,
-            open_farm(settings, aside) as farm,
-        ):
+        with local_workers(settings, named.run, min(slots, plan.size), worker) as crew:
             manifest = described(named, measured, now)
             farm.scheduler().open_run(named, manifest, loaded.files)
             return _report(farm, manifest, crew, as_json=as_json)

@@ -48,13 +48,14 @@ def test_a_batch_leaves_nothing_behind_for_the_next(scorer: Scorer) -> None:
 
 
 def test_the_rows_of_all_batches_are_in_the_parquet_file(scorer: Scorer, tmp_path: Path) -> None:
-    scored = [*scorer.score([_bundle(1)]), *scorer.score([_bundle(0, "BAD")])]
+    scored = [*scorer.score([_bundle(1), _bundle(3)]), *scorer.score([_bundle(2), _bundle(0, "BAD")])]
     file = tmp_path / "conversations.parquet"
     scorer.write(file)
     with Rows.stored(file) as rows:
         found = [Conversation.model_validate_json(text) for (text,) in rows.records("SELECT to_json(r) FROM rows AS r")]
-    assert found == sorted(scored, key=lambda row: row.started_at)
-    assert [row.schema_errors for row in found] == [1, 0]
+    assert [row.started_at for row in found] == [1.0, 3.0, 0.0, 2.0], "a batch after the other, each by time"
+    assert sorted(found, key=str) == sorted(scored, key=str)
+    assert [row.schema_errors for row in found] == [0, 0, 1, 0]
 
 
 def test_rules_that_look_for_nothing_find_nothing(scorer: Scorer) -> None:
