@@ -17,6 +17,9 @@ _TEXT, _COUNT, _NUMBER, _FLAG = "VARCHAR", "BIGINT", "DOUBLE", "BOOLEAN"
 
 #: Rows that are held in memory while they are written.
 _ROW_GROUP = 8_192
+#: Batches after which DuckDB is opened anew: of tables that are emptied and filled again it keeps some 1.5 MB each time.
+#: It takes as long as a twentieth of scoring them.
+_REOPENED_AFTER = 10
 
 Columns = Mapping[str, str | list[str]]
 
@@ -68,29 +71,38 @@ class Scorer:
 
     def __init__(self, rules: ConversationRules, query: str | None = None) -> None:
         """`rules` as the graders have them: `completed_chars` is set. `query` stands in the place of `rules.sql`."""
-        # More threads have nothing to share in a batch, and each holds a group of the rows that are written.
-        self.rows = Rows(threads=1)  #: the four tables of the last batch, and the view `conversations` over them
+        self._rules = rules
+        self._query = _RULES.read_text(encoding="utf-8") if query is None else query
         self._folder = TemporaryDirectory()  # of the rows, which in memory would take a kilobyte each
         self._kept: list[str] = []
+        self.rows = self._opened()  #: the four tables of the last batch, and the view `conversations` over them
+
+    def _opened(self) -> Rows:
+        # More threads have nothing to share in a batch, and each holds a group of the rows that are written.
+        rows = Rows(threads=1)
         for name, columns in {**TABLES, "guards": _GUARDS}.items():
-            self.rows.run(f"CREATE TABLE {name} AS SELECT unnest(json_transform('{{}}', ?)) LIMIT 0", [_spec(columns)])
-        for name, value in rules:
+            rows.run(f"CREATE TABLE {name} AS SELECT unnest(json_transform('{{}}', ?)) LIMIT 0", [_spec(columns)])
+        for name, value in self._rules:
             if name in PATTERN_LISTS:
-                self.rows.run(f"SET VARIABLE {name} = ?", [any_of(value)])
+                rows.run(f"SET VARIABLE {name} = ?", [any_of(value)])
             elif name == "completed_chars":
-                self.rows.run(f"SET VARIABLE {name} = ?::BIGINT", [value])
+                rows.run(f"SET VARIABLE {name} = ?::BIGINT", [value])
             elif name != "guards":
-                self.rows.run(f"SET VARIABLE {name} = ?::VARCHAR[]", [list(value)])
-        guards = [json.dumps({"name": name, **guard.model_dump()}) for name, guard in rules.guards.items()]
-        self._insert("guards", _GUARDS, guards)
-        self.rows.run(_RULES.read_text(encoding="utf-8") if query is None else query)
+                rows.run(f"SET VARIABLE {name} = ?::VARCHAR[]", [list(value)])
+        guards = [json.dumps({"name": name, **guard.model_dump()}) for name, guard in self._rules.guards.items()]
+        _insert(rows, "guards", _GUARDS, guards)
+        rows.run(self._query)
+        return rows
 
     def score(self, bundles: Iterable[Bundle]) -> tuple[Conversation, ...]:
         """The row of each bundle, by the conversation's name; all are kept. No conversation may come twice."""
         held = list(bundles)
+        if self._kept and len(self._kept) % _REOPENED_AFTER == 0:
+            self.rows.__exit__(None, None, None)
+            self.rows = self._opened()
         for name, columns in TABLES.items():
             self.rows.run(f"TRUNCATE {name}")
-            self._insert(name, columns, [row.model_dump_json() for row in _rows(held, name)])
+            _insert(self.rows, name, columns, [row.model_dump_json() for row in _rows(held, name)])
         self.rows.run("CREATE OR REPLACE TEMP TABLE scored AS FROM conversations")
         self._kept.append(f"{self._folder.name}/{len(self._kept)}.parquet")
         self._write("FROM scored ORDER BY started_at, conversation", self._kept[-1])
@@ -114,10 +126,11 @@ class Scorer:
     def _write(self, query: str, parquet: str) -> None:
         self.rows.run(f"COPY ({query}) TO ? (FORMAT parquet, ROW_GROUP_SIZE {_ROW_GROUP})", [parquet])
 
-    def _insert(self, table: str, columns: Columns, documents: Sequence[str]) -> None:
-        if documents:
-            read = "SELECT unnest(json_transform(d, ?)) FROM (SELECT unnest(?::VARCHAR[]) AS d)"
-            self.rows.run(f"INSERT INTO {table} {read}", [_spec(columns), documents])
+
+def _insert(rows: Rows, table: str, columns: Columns, documents: Sequence[str]) -> None:
+    if documents:
+        read = "SELECT unnest(json_transform(d, ?)) FROM (SELECT unnest(?::VARCHAR[]) AS d)"
+        rows.run(f"INSERT INTO {table} {read}", [_spec(columns), documents])
 
 
 def _rows(bundles: Iterable[Bundle], table: str) -> Iterator[BaseModel]:

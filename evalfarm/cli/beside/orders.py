@@ -10,7 +10,9 @@ import gc
 import os
 import sys
 import traceback
+from functools import cache
 from importlib import import_module
+from types import ModuleType
 from typing import NoReturn
 
 from evalfarm.cli.beside.aside import Done, Listing, Order
@@ -18,7 +20,14 @@ from evalfarm.errors import EvalFarmError
 from evalfarm.settings import environment, load_settings
 from worker.cell.codex_runtime import find_codex
 
-_CLOSING = "evalfarm.cli.beside.closing"
+
+@cache
+def _closing() -> ModuleType:
+    """What closes runs, imported; from then on there is garbage to look for, and not among what was imported."""
+    closing = import_module("evalfarm.cli.beside.closing")
+    gc.freeze()
+    gc.enable()
+    return closing
 
 
 def done(order: Order) -> Done:
@@ -36,15 +45,15 @@ def _do(order: Order) -> dict[str, Listing]:
         case "list servers":
             return _listings(order)
         case "make ready to seal":
-            import_module(_CLOSING)
+            _closing()
         case "seal":
-            import_module(_CLOSING).seal(order.run, order.redis_url)
+            _closing().seal(order.run, order.redis_url)
         case "report":
-            import_module(_CLOSING).report(order.run)
+            _closing().report(order.run)
         case "score so far":
-            import_module(_CLOSING).score_so_far(order.run)
+            _closing().score_so_far(order.run)
         case "score":
-            import_module(_CLOSING).score(order.run)
+            _closing().score(order.run)
     return {}
 
 

@@ -58,6 +58,14 @@ def test_the_rows_of_all_batches_are_in_the_parquet_file(scorer: Scorer, tmp_pat
     assert [row.schema_errors for row in found] == [0, 0, 1, 0]
 
 
+def test_many_batches_are_scored_alike_and_all_kept(scorer: Scorer, tmp_path: Path) -> None:
+    scored = [row for index in range(25) for row in scorer.score([_bundle(index, "BAD" if index % 2 else "x")])]
+    assert [(row.conversation, row.schema_errors) for row in scored] == [(f"r/{n}/1", n % 2) for n in range(25)]
+    scorer.write(tmp_path / "conversations.parquet")
+    with Rows.stored(tmp_path / "conversations.parquet") as rows:
+        assert rows.records("SELECT conversation FROM rows") == [(row.conversation,) for row in scored]
+
+
 def test_rules_that_look_for_nothing_find_nothing(scorer: Scorer) -> None:
     with_nothing = Scorer(ConversationRules(completed_chars=1))
     (row,) = with_nothing.score([_bundle(0, "BAD")])
