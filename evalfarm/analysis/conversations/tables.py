@@ -17,7 +17,7 @@ _TEXT, _COUNT, _NUMBER, _FLAG = "VARCHAR", "BIGINT", "DOUBLE", "BOOLEAN"
 
 #: Rows that are held in memory while they are written.
 _ROW_GROUP = 8_192
-#: Batches after which DuckDB is opened anew: of tables that are emptied and filled again it keeps some 1.5 MB each time.
+#: Batches after which DuckDB is opened anew: of tables that are emptied and filled again it keeps 1.5 MB each time.
 #: It takes as long as a twentieth of scoring them.
 _REOPENED_AFTER = 10
 
