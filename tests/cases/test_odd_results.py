@@ -5,7 +5,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cases.loader import load_suite
@@ -41,6 +41,7 @@ def agents() -> list[Any]:
 
 @pytest.mark.parametrize(("suite", "policy"), agents())
 @given(outputs=st.lists(st.tuples(st.booleans(), OUTPUTS), max_size=4), told=st.booleans(), again=st.booleans())
+@example(outputs=[(False, '{"order_id": null}'), (True, '{"policy_id": ""}')], told=False, again=False)
 def test_whatever_a_tool_says_a_simulated_model_makes_a_move(
     suite: str, policy: Policy, outputs: list[tuple[bool, str]], told: bool, again: bool
 ) -> None:

@@ -140,7 +140,8 @@ def _told(turn: SeenTurn, tool: str, name: str, value: str) -> dict[str, Any]:
     for result in turn.results_of(tool):
         data = result.data
         if _asked(result.arguments, name) == value and _can_be_read(data, READ[tool]):
-            return {"status": "unavailable", name: value} | data
+            named = data.get(name)
+            return {"status": "unavailable"} | data | {name: named if named and isinstance(named, str) else value}
     return {"status": "unavailable", name: value}
 
 
