@@ -43,8 +43,15 @@ def worker_to_be(environ: Mapping[str, str]) -> "subprocess.Popen[bytes]":
 
     What it stands on goes by environment, never by argument: a URL may hold a password.
     """
+    return ordered("evalfarm", "worker", "--ordered", environ=environ)
+
+
+def ordered(*words: str, environ: Mapping[str, str]) -> "subprocess.Popen[bytes]":
+    """`python -m WORDS…`, which is told what to do on standard input and answers on standard output; no Ctrl-C of ours
+    reaches it.
+    """
     return subprocess.Popen(
-        [sys.executable, "-m", "evalfarm", "worker", "--ordered"],
+        [sys.executable, "-m", *words],
         env=dict(environ),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

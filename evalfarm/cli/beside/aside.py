@@ -1,12 +1,11 @@
 """A process beside the command that tends a run, for what takes much memory and little time.
 
-It lists the tools of the plugin's servers before a run, and sums up, draws the report and scores the conversations
-after it. MCP, DuckDB and the statistics take 120 MB that a run of hours would otherwise hold from its first trial on,
-and their second of importing passes while the worker is still starting.
+It sums up, draws the report and scores the conversations, these also while the run is at work. DuckDB and the
+statistics take 100 MB that the command would otherwise hold for hours, and their second of importing passes while
+trials run. A worker that is yet to be one is ordered about in the same way: it lists the servers' tools first.
 """
 
 import subprocess
-import sys
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -160,13 +159,7 @@ class Aside:
 
     def _started(self) -> "subprocess.Popen[bytes]":
         known = {"EVALFARM_HOME": str(self._settings.home), "EVALFARM_STORE_URL": self._settings.store_url}
-        return subprocess.Popen(
-            [sys.executable, "-m", "evalfarm.cli.beside.orders"],
-            env={**inherited(), **known},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            start_new_session=True,
-        )
+        return early.ordered("evalfarm.cli.beside.orders", environ={**inherited(), **known})
 
 
 class WorkerToBe(Aside):

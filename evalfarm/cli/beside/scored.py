@@ -5,8 +5,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import TracebackType
-from typing import Self
 
 from evalfarm.analysis.conversations.agreement import check_agreement
 from evalfarm.analysis.conversations.attempts import Attempts, Seen
@@ -33,7 +31,7 @@ _Row = tuple[Conversation, Bundle]
 
 
 class Scoring:
-    """The two implementations side by side, each on a thread; the rows of what they agreed on."""
+    """The two implementations side by side, each on a thread, and the rows of what they agreed on; to be closed."""
 
     def __init__(self, rules: ConversationRules, in_sql: InSql = Scorer) -> None:
         """`rules` are added to the shipped ones."""
@@ -42,12 +40,8 @@ class Scoring:
         self._scorer = in_sql(whole)
         self._beside = ThreadPoolExecutor(1, "sql")
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Let go of the rows."""
         self._beside.shutdown()
         self._scorer.close()
 
@@ -99,7 +93,7 @@ class RunScoring:
 
     def close(self) -> None:
         """Let go of the rows."""
-        self._scoring.__exit__(None, None, None)
+        self._scoring.close()
 
     def _score(self, seen: Iterable[Seen]) -> None:
         for _ in self._scoring.rows(seen):
@@ -122,7 +116,7 @@ def keep_rows(kept: Conversations, source: Source, in_sql: InSql = Scorer) -> It
 
     Raises RulesDisagree, with the rows that differ, at the first batch in which one does.
     """
-    with Scoring(source.rules, in_sql) as scoring:
+    with closing(Scoring(source.rules, in_sql)) as scoring:
         yield from scoring.rows(source.seen)
         kept.put_rows(source.folder, scoring.parquet())
 
