@@ -11,6 +11,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from threading import RLock
 from typing import Any
 
 from celery.concurrency.prefork import TaskPool
@@ -141,6 +142,9 @@ def register(app: App, open_shift: OpenShift, on_ready: Callable[[], None]) -> N
         on_ready()
 
     app.conf.update(worker_consumer=Taker, worker_pool=Pool)
+    # Sent from within handlers of signals of the system, which nest: with Celery's own lock a second SIGTERM that comes
+    # while the first is being told of waits for ever for the one below it.
+    worker_shutting_down.lock = RLock()
     worker_shutting_down.connect(stop, weak=False)
     worker_ready.connect(ready, weak=False)
     worker_process_init.connect(start, weak=False)

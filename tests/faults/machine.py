@@ -86,6 +86,21 @@ def descendants(pid: int) -> list[int]:
     return children + [below for child in children for below in descendants(child)]
 
 
+def owner_of(port: int, remote: int) -> int:
+    """The process whose end of a local connection has this port, and the other end that one.
+
+    Its own port is not enough: another test's process may have the same one, towards another server.
+    """
+    ends = f":{port:04X}", f":{remote:04X}"
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]]
+    inode = next(row[9] for row in rows if row[1].endswith(ends[0]) and row[2].endswith(ends[1]))
+    for descriptor in Path("/proc").glob("[0-9]*/fd/*"):
+        with suppress(OSError):
+            if os.readlink(descriptor) == f"socket:[{inode}]":
+                return int(descriptor.parts[2])
+    raise AssertionError(f"nobody holds the connection from port {port} to {remote}")
+
+
 @dataclass
 class Broker:
     """A Valkey of the test's own on a TCP port, with its append-only file in a folder."""

@@ -8,8 +8,7 @@ from typing import Literal
 from evalfarm.runstate import connect
 from evalfarm.runstate.scripts import Scripts
 from tests.faults.farm import Farm
-from tests.faults.machine import parent_of
-from tests.faults.provider import owner_of
+from tests.faults.machine import owner_of, parent_of
 from tests.faults.proxy import Trap
 
 Script = Literal["claim", "renew", "end", "archive"]
@@ -60,7 +59,7 @@ def caught(farm: Farm, moment: Moment) -> Iterator[Callable[[], Caught]]:
 
     def spring() -> Caught:
         trap.wait()
-        return Caught(trial_of(trap), owner_of(trap.port), lambda: farm.proxy.release(trap, drop=True))
+        return Caught(trial_of(trap), owner_of(trap.port, farm.proxy.port), lambda: farm.proxy.release(trap, drop=True))
 
     yield spring
 

@@ -8,10 +8,9 @@ import signal
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import uvicorn
@@ -19,6 +18,8 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
+
+from tests.faults.machine import owner_of
 
 MODEL = "gpt-5-mini"
 KEY = "a-key-of-the-provider"
@@ -117,7 +118,7 @@ class Provider:
         hold = next((hold for hold in self._holds if hold.case == case and len(hold.arrivals) < hold.times), None)
         if hold is None or request.client is None:
             return
-        process = owner_of(request.client.port)
+        process = owner_of(request.client.port, request.scope["server"][1])
         hold.arrivals.append(process)
         if hold.kills:
             os.kill(process, signal.SIGKILL)
@@ -179,17 +180,6 @@ async def _flood() -> AsyncIterator[bytes]:
 async def _disconnected(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
-
-
-def owner_of(port: int) -> int:
-    """The process whose connection has this local port."""
-    lines = Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]
-    inode = next(line.split()[9] for line in lines if line.split()[1].endswith(f":{port:04X}"))
-    for descriptor in Path("/proc").glob("[0-9]*/fd/*"):
-        with suppress(OSError):
-            if os.readlink(descriptor) == f"socket:[{inode}]":
-                return int(descriptor.parts[2])
-    raise AssertionError(f"nobody holds the connection from port {port}")
 
 
 @contextmanager

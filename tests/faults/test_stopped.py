@@ -1,6 +1,7 @@
 """SIGTERM, SIGQUIT and SIGSTOP: a worker that is told to go, and one that comes back from the dead."""
 
 import os
+import random
 import signal
 import time
 from collections.abc import Callable
@@ -30,6 +31,24 @@ def test_a_worker_that_is_told_to_stop_ends_what_it_began_and_gives_the_rest_bac
     farm.work()
     books = hold(farm)
     assert books.started == [1] * farm.plan.size
+
+
+def test_a_worker_that_is_told_to_stop_while_it_is_being_told_to_stop_goes_in_order(
+    start_farm: Callable[..., Farm],
+) -> None:
+    farm = start_farm()
+    held = farm.provider.hold("case-c")
+    worker = farm.work()
+    farm.tend()
+    held.wait()
+    apart = random.Random(7)
+    for _ in range(2_000):
+        worker.send(signal.SIGTERM)
+        time.sleep(apart.uniform(0.0, 3e-4))
+    farm.provider.release(held)
+    assert worker.process.wait(30) == 0
+    farm.work()
+    assert hold(farm).started == [1] * farm.plan.size
 
 
 def test_an_idle_worker_that_is_told_to_stop_goes(start_farm: Callable[..., Farm]) -> None:
