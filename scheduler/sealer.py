@@ -4,7 +4,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from evalfarm.analysis.summary.aggregate import summarize_run
-from evalfarm.analysis.summary.rows import Rows, rows_of_run
+from evalfarm.analysis.summary.own import rows_of_run
 from evalfarm.contracts.run import Plan
 from evalfarm.contracts.verdict import RunSummary
 from evalfarm.errors import InfrastructureError
@@ -23,7 +23,10 @@ def seal(ledger: Ledger, store: Store, plan: Plan) -> RunSummary:
     archive(ledger, store, plan, rest=True)
     progress = ledger.progress()
     manifest = store.get_manifest(plan.run)
-    with rows_of_run(plan, store.result_documents(plan.run)) as rows:
+    with (
+        TemporaryDirectory() as folder,
+        rows_of_run(plan, store.result_documents(plan.run), parquet := Path(folder, "rows.parquet")) as rows,
+    ):
         kept = rows.records("SELECT count(*) FROM rows WHERE verdict <> 'not_run'")[0][0]
         if kept < counted:
             raise InfrastructureError(
@@ -31,7 +34,7 @@ def seal(ledger: Ledger, store: Store, plan: Plan) -> RunSummary:
                 "somebody has deleted from it; put back what was under "
                 f"runs/{plan.run}/segments and resume the run, or start a new one",
             )
-        store.put_rows(plan.run, _as_parquet(rows))
+        store.put_rows(plan.run, parquet.read_bytes())
         summary = summarize_run(manifest, plan, rows, attempts=progress.attempts, finished=not progress.cancelled)
         # None: another process has sealed it just now, and kept its tally.
         tally = None if (seen := ledger.view()) is None else tally_of(plan, seen, rows)
@@ -42,10 +45,3 @@ def seal(ledger: Ledger, store: Store, plan: Plan) -> RunSummary:
     store.put_summary(summary)
     ledger.delete()
     return summary
-
-
-def _as_parquet(rows: Rows) -> bytes:
-    with TemporaryDirectory() as folder:
-        parquet = Path(folder, "rows.parquet")
-        rows.write(parquet)
-        return parquet.read_bytes()

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from evalfarm.analysis.judgement.notes import ArmNote
-from evalfarm.analysis.summary.aggregate import summarize_run
-from evalfarm.analysis.summary.rows import rows_of_run
+from evalfarm.analysis.summary.aggregate import summarize
 from evalfarm.cli.nights.nightly import Watch, confirm_name
 from evalfarm.contracts.run import Arm, Plan, Trial
 from evalfarm.contracts.schedule import Night
@@ -86,8 +85,7 @@ class Weather:
         plan = Plan(run=run, suite=SUITE, arms=(ARM,), cases=CASES, repeats=repeats)
         manifest = made_manifest(run, [LOOP], created_at=now_s, label="shop", planned=plan.size, repeats=repeats)
         results = [self._result(plan.trial(index), fails) for index in range(plan.size)]
-        with rows_of_run(plan, (result.model_dump_json() for result in results)) as rows:
-            summary = summarize_run(manifest, plan, rows, attempts=plan.size, finished=True)
+        summary = summarize(manifest, plan, results, attempts=plan.size, finished=True)
         self.store.put_plan(plan)
         self.store.put_manifest(manifest)
         self.store.put_summary(summary)

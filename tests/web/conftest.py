@@ -10,8 +10,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from evalfarm.analysis.conversations.tables import Scorer
-from evalfarm.analysis.summary.aggregate import summarize_run
-from evalfarm.analysis.summary.rows import Rows, rows_of_run
+from evalfarm.analysis.summary.aggregate import summarize
+from evalfarm.analysis.summary.rows import Rows
 from evalfarm.cli.conversations.scoring import read_subject
 from evalfarm.contracts.bundle import Bundle, Import
 from evalfarm.contracts.conversation import Conversation, ToolUse
@@ -106,8 +106,8 @@ class Farm:
     def seal(self, plan: Plan) -> None:
         """Sum a run up."""
         manifest = self.store.get_manifest(plan.run)
-        with rows_of_run(plan, self.store.result_documents(plan.run)) as rows:
-            self.store.put_summary(summarize_run(manifest, plan, rows, attempts=plan.size, finished=True))
+        results = self.store.results(plan.run)
+        self.store.put_summary(summarize(manifest, plan, results, attempts=plan.size, finished=True))
 
     def add_import(self, name: str, bundles: Sequence[Bundle]) -> None:
         """What `evalfarm import conversations` keeps."""

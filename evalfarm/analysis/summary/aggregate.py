@@ -1,6 +1,8 @@
 """Rows to the summary: every planned trial counted once."""
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,8 @@ from evalfarm.analysis.summary.asked import asked, described_variants
 from evalfarm.analysis.summary.breaks import first_breaks
 from evalfarm.analysis.summary.describe import describe
 from evalfarm.analysis.summary.labels import coverage, disputed, unresolved, with_labels
-from evalfarm.analysis.summary.rows import Rows, rows_of_run
+from evalfarm.analysis.summary.own import rows_of_run
+from evalfarm.analysis.summary.rows import Rows
 from evalfarm.analysis.summary.tables import Places, Tables, read_tables
 from evalfarm.contracts.run import Manifest, Plan
 from evalfarm.contracts.verdict import (
@@ -33,7 +36,8 @@ def summarize(
     Raises ValueError, naming the trial, for a second result of one trial and for a result that is no trial of
     this plan.
     """
-    with rows_of_run(plan, (result.model_dump_json() for result in results)) as rows:
+    documents = (result.model_dump_json() for result in results)
+    with TemporaryDirectory() as folder, rows_of_run(plan, documents, Path(folder, "rows.parquet")) as rows:
         return summarize_run(manifest, plan, rows, attempts=attempts, finished=finished)
 
 
