@@ -38,10 +38,6 @@ local function settle(cost)
 end
 settle(ARGV[9])
 
-local function kind_of(result)
-  local reads, told = pcall(cjson.decode, result)
-  return reads and type(told) == 'table' and type(told.failure_kind) == 'string' and told.failure_kind or 'other'
-end
 local function end_as(ending, with_row)
   redis.call('HSET', past, id, ending)
   log(ending, index, attempt, with_row)
@@ -61,7 +57,9 @@ if verdict ~= 'infra_failed' then
   log('counted', index, attempt, row)
   return 'counted'
 end
-count_in_arm(arm, 'infra:' .. kind_of(row))
+local reads, told = pcall(cjson.decode, row)
+local kind = reads and type(told) == 'table' and type(told.failure_kind) == 'string' and told.failure_kind or 'other'
+count_in_arm(arm, 'infra:' .. kind)
 if ARGV[5] == '1' or (out_of_attempts(attempt, ARGV[7]) and not cancelled()) then
   close(index, INFRA_FAILED, verdict, arm)
   return end_as('infra_failed', row)

@@ -21,10 +21,15 @@ local function model_wait_ms(model, cap)
   return wait
 end
 
+-- Whose a place is.
+local function holder_of(id)
+  return PREFIX:match('{(.*)}') .. '/' .. id
+end
+
 local function take_place(model, cap, id, hold_ms)
   if cap > 0 then
     local sem = model_key(model, 'sem')
-    redis.call('ZADD', sem, now + hold_ms, RUN .. '/' .. id)
+    redis.call('ZADD', sem, now + hold_ms, holder_of(id))
     redis.call('PEXPIRE', sem, 86400000)
   end
 end
@@ -45,7 +50,7 @@ end
 
 local function leave_place(model, cap, id, well)
   if cap > 0 then
-    redis.call('ZREM', model_key(model, 'sem'), RUN .. '/' .. id)
+    redis.call('ZREM', model_key(model, 'sem'), holder_of(id))
     if well then
       recover(model, cap)
     end

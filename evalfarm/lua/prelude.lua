@@ -1,7 +1,6 @@
 -- Precedes every script: the keys by name, the server's clock, and what several scripts do.
 -- A run's keys have one name but for their end, and are told as one: fourteen would cost a caller a tenth of its rate.
 local PREFIX = KEYS[1]
-local RUN = PREFIX:match('{(.*)}')
 local win, att, fl, own, rq = PREFIX .. 'win', PREFIX .. 'att', PREFIX .. 'fl', PREFIX .. 'own', PREFIX .. 'rq'
 local cnt, past, out, meta, hold = PREFIX .. 'cnt', PREFIX .. 'past', PREFIX .. 'out', PREFIX .. 'meta', PREFIX .. 'hold'
 local ids, sent, arms, pace = PREFIX .. 'ids', PREFIX .. 'sent', PREFIX .. 'arms', PREFIX .. 'pace'
@@ -16,11 +15,11 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000) -- ms; the server's, so no worker's clock matters
 
 local function get_byte(key, index)
-  return redis.call('BITFIELD', key, 'GET', 'u8', '#' .. index)[1]
+  return redis.call('GETRANGE', key, index, index):byte() or 0
 end
 
 local function set_byte(key, index, value)
-  redis.call('BITFIELD', key, 'SET', 'u8', '#' .. index, value)
+  redis.call('SETRANGE', key, index, string.char(value))
 end
 
 local function count(name, by)

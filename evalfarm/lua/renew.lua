@@ -31,7 +31,7 @@ end
 redis.call('ZADD', fl, now + ARGV[4], index)
 local id = index .. ':' .. ARGV[2]
 local aside = held_by(id)
-if aside and aside[3] > 0 then
-  redis.call('ZADD', model_key(aside[4], 'sem'), now + ARGV[4], RUN .. '/' .. id)
+if aside then
+  take_place(aside[4], aside[3], id, ARGV[4])
 end
 return 1

@@ -30,8 +30,9 @@ Of the whole farm: `f:open` SET of the runs that are not sealed, `f:workers` SET
 
 from evalfarm.runstate.answers import Repeated, note_answers
 from evalfarm.runstate.budget import Judged, Money, Spent, Terms
+from evalfarm.runstate.client import Client
 from evalfarm.runstate.committing import commit_result, ended_of, terms_of
-from evalfarm.runstate.connection import Client, check_server, connect
+from evalfarm.runstate.connection import check_server, connect
 from evalfarm.runstate.examining import Line, check_persistence, clock_offset_s, line_to, waiting_messages
 from evalfarm.runstate.farm import Load, beat, close_run, live_slots, loads, open_runs
 from evalfarm.runstate.judging import Handed, JudgingProgress, JudgingQueue, Kept

@@ -3,15 +3,14 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import cast
 
 import redis
 from redis.backoff import ExponentialWithJitterBackoff
 from redis.retry import Retry
 
 from evalfarm.errors import BrokerUnavailable, UsageError
-
-Client = redis.Redis
-"""What `connect` gives. Other rooms hold it and pass it on; only this one calls it."""
+from evalfarm.runstate.client import Client
 
 OLDEST_SERVER = (6, 2)
 """ZRANGE BYSCORE REV, ZADD GT (kombu) and XTRIM MINID, exclusive XRANGE (ours) came with Redis 6.2."""
@@ -25,7 +24,7 @@ class _UnixConnection(redis.UnixDomainSocketConnection):
     port = 0
 
 
-def connect(url: str) -> redis.Redis:
+def connect(url: str) -> Client:
     """A client for `redis://`, `rediss://` or `unix:///path` addresses; connects at first use, replies in bytes.
 
     Raises UsageError when the URL is none of these.
@@ -44,7 +43,7 @@ def connect(url: str) -> redis.Redis:
     else:
         options["socket_keepalive"] = True
     try:
-        client = redis.Redis.from_url(url, **options)
+        client = cast(Client, Client.from_url(url, **options))
         pool = client.connection_pool
         pool.connection_class(**pool.connection_kwargs)  # opens nothing, and refuses an option that there is not
     except (ValueError, TypeError, redis.RedisError) as error:

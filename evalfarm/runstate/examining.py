@@ -8,7 +8,8 @@ import redis
 
 from evalfarm.contracts.base import Contract
 from evalfarm.errors import BrokerUnavailable
-from evalfarm.runstate.connection import Client, address, answered
+from evalfarm.runstate.client import Client
+from evalfarm.runstate.connection import address, answered
 
 _CLOCK_LOOKS = 5
 

@@ -10,7 +10,8 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from evalfarm.contracts.base import Contract
-from evalfarm.runstate.connection import Client, answered
+from evalfarm.runstate.client import Client
+from evalfarm.runstate.connection import answered
 
 _PROBE = "evalfarm-doctor"
 _NO_SCRIPT = "0" * 40
@@ -83,7 +84,7 @@ def lets_anyone_in(client: Client) -> bool:
 
 def _may(client: Client, command: tuple[str, ...]) -> bool:
     try:
-        client.execute_command(*command)  # type: ignore[no-untyped-call]
+        client.execute_command(*command)
     except redis.exceptions.NoPermissionError:
         return False
     except redis.ResponseError:

@@ -16,8 +16,8 @@ _SCRIPTS = (
     "archive", "restore", "rebuilt", "drop",
 )  # fmt: skip
 
-_PLACED = ("claim", "end", "judging_claim", "judging_renew", "judging_end")
-"""Those that start or end what asks a model, and are preceded by places.lua too."""
+_PLACED = ("claim", "renew", "end", "judging_claim", "judging_renew", "judging_end")
+"""Those that take, keep or leave a model's place, and are preceded by places.lua too."""
 
 
 class Scripts:
