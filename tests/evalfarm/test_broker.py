@@ -148,7 +148,8 @@ def seen_by_a_worker(client: redis.Redis, redis_url: str, folder: Path, messages
     seen: list[str] = []
     try:
         for _ in range(messages):
-            told = client.blpop(["seen"], timeout=9)
+            # Time and again: a reply may take ten seconds at most, and on a busy machine a worker longer to start.
+            told = next(filter(None, (client.blpop(["seen"], timeout=9) for _ in range(10))))
             seen.append(told[1].decode())
             client.rpush("go on", "1")
     finally:
