@@ -8,13 +8,10 @@ outgrows 1.4 MB, and what it may miss is an answer that was first given some hun
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
-from importlib.resources import files
-from typing import Any
 
-import redis
-
+from evalfarm.runstate.client import Client
 from evalfarm.runstate.connection import answered
+from evalfarm.runstate.scripts import script
 
 MOST_ENTRIES = 1 << 17
 #: 180 KB. In a table made to the size of a run of two trials, every sixteenth pair of IDs would fall on one entry.
@@ -32,7 +29,7 @@ class Repeated:
 
 
 def note_answers(
-    client: redis.Redis, run: str, index: int, attempt: int, response_ids: Iterable[str], *, size: int
+    client: Client, run: str, index: int, attempt: int, response_ids: Iterable[str], *, size: int
 ) -> Repeated | None:
     """Note the responses that an attempt got; the first of them that another attempt of the run had got before.
 
@@ -48,11 +45,5 @@ def note_answers(
         told = hashlib.sha256(response_id.encode(errors="replace")).digest()
         args += [int.from_bytes(told[:8], "big") % entries, int.from_bytes(told[8:14], "big") or 1]
     with answered(client):
-        found = _script(client)(keys=[f"f:{{{run}}}:ids", f"f:{{{run}}}:meta"], args=args)
+        found = client.run_script(script("run/answers"), (f"f:{{{run}}}:ids", f"f:{{{run}}}:meta"), args)
     return Repeated(ids[found[0]], found[1], found[2]) if found else None
-
-
-@lru_cache(maxsize=4)
-def _script(client: redis.Redis) -> Any:
-    """The script for one client: to make it takes as long as to run it."""
-    return client.register_script((files("evalfarm") / "lua" / "answers.lua").read_text())

@@ -55,7 +55,7 @@ def connect(url: str) -> Client:
     return client
 
 
-def address(client: redis.Redis) -> str:
+def address(client: Client) -> str:
     """Where a client connects to, as a URL without user or password."""
     where = client.connection_pool.connection_kwargs
     if "path" in where:
@@ -65,7 +65,7 @@ def address(client: redis.Redis) -> str:
 
 
 @contextmanager
-def answered(client: redis.Redis) -> Iterator[None]:
+def answered(client: Client) -> Iterator[None]:
     """Turns whatever redis-py raises inside into BrokerUnavailable: no other room may know its errors."""
     try:
         yield
@@ -78,7 +78,7 @@ def answered(client: redis.Redis) -> Iterator[None]:
         ) from error
 
 
-def check_server(client: redis.Redis) -> str:
+def check_server(client: Client) -> str:
     """Makes sure that the server can be trusted with the ledger: reachable, Redis ≥ 6.2 or Valkey, never evicting.
 
     Returns what it is, as in `Valkey 8.1.3, noeviction`. Raises BrokerUnavailable with what to do.

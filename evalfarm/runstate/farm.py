@@ -2,16 +2,15 @@
 
 from dataclasses import dataclass
 
-import redis
-
 from evalfarm.contracts.run import QueueName
+from evalfarm.runstate.client import Client
 from evalfarm.runstate.connection import answered
 
 OPEN_RUNS = "f:open"
 _WORKERS = "f:workers"
 
 
-def open_runs(client: redis.Redis) -> list[str]:
+def open_runs(client: Client) -> list[str]:
     """The runs that were created and not yet closed, in order of their names."""
     with answered(client):
         return sorted(_text(run) for run in client.smembers(OPEN_RUNS))
@@ -29,7 +28,7 @@ class Load:
     together: int  #: trials in one message, at most
 
 
-def loads(client: redis.Redis) -> list[Load]:
+def loads(client: Client) -> list[Load]:
     """The load of every open run, in order of their names."""
     runs = open_runs(client)
     with answered(client), client.pipeline(transaction=False) as pipe:
@@ -54,13 +53,13 @@ def _load(run: str, meta: list[bytes | None], waiting: int, handed_out: int, at_
     )
 
 
-def close_run(client: redis.Redis, run: str) -> None:
+def close_run(client: Client, run: str) -> None:
     """Takes a sealed run off the list of open ones; its state stays."""
     with answered(client):
         client.srem(OPEN_RUNS, run)
 
 
-def beat(client: redis.Redis, worker: str, slots: int, ttl_s: float) -> None:
+def beat(client: Client, worker: str, slots: int, ttl_s: float) -> None:
     """Says that a worker lives and runs `slots` trials at a time; forgotten `ttl_s` seconds from now."""
     with answered(client), client.pipeline(transaction=True) as pipe:
         pipe.sadd(_WORKERS, worker)
@@ -68,7 +67,7 @@ def beat(client: redis.Redis, worker: str, slots: int, ttl_s: float) -> None:
         pipe.execute()
 
 
-def live_slots(client: redis.Redis) -> int:
+def live_slots(client: Client) -> int:
     """The slots of all workers whose last beat still holds; those that are gone are forgotten."""
     slots = slots_of_workers(client)
     gone = [worker for worker, known in slots.items() if known is None]
@@ -78,7 +77,7 @@ def live_slots(client: redis.Redis) -> int:
     return sum(known for known in slots.values() if known is not None)
 
 
-def slots_of_workers(client: redis.Redis) -> dict[str, int | None]:
+def slots_of_workers(client: Client) -> dict[str, int | None]:
     """Every worker that is remembered, with its slots; None: its last beat holds no more. Changes nothing."""
     with answered(client):
         workers = [_text(worker) for worker in client.smembers(_WORKERS)]

@@ -19,9 +19,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, cast
 
-import redis
-
 from evalfarm.runstate.budget import judged_of, micro
+from evalfarm.runstate.client import Client
 from evalfarm.runstate.connection import answered
 from evalfarm.runstate.scripts import Scripts, milliseconds
 
@@ -30,8 +29,6 @@ MOST_JUDGINGS = 3
 
 JUDGING_BACKOFF_S = 2.0
 """Seconds before the second; each further one waits twice as long."""
-
-_SCRIPTS = ("judging_open", "judging_take", "judging_claim", "judging_renew", "judging_end")
 
 NO_CAPS: Mapping[str, int | None] = {}
 
@@ -68,12 +65,12 @@ class JudgingProgress:
 class JudgingQueue:
     """The judging of one run in Redis. Every method raises BrokerUnavailable when the server cannot be reached."""
 
-    def __init__(self, client: redis.Redis, run: str, caps: Mapping[str, int | None] = NO_CAPS) -> None:
+    def __init__(self, client: Client, run: str, caps: Mapping[str, int | None] = NO_CAPS) -> None:
         """`caps`: for who claims and ends: each judge's model, with the most of it that may be at work in the farm."""
         self._client = client
         self._keys = [f"f:{{{run}}}:{name}" for name in ("due", "judges", "judged")]
         self._caps = [told for model, cap in caps.items() for told in (model, cap or 0)]
-        self._scripts = Scripts(client, run, _SCRIPTS)
+        self._scripts = Scripts(client, run, "judging")
 
     def open(self, items: int, kept: Sequence[Kept] = (), most_usd: float | None = None) -> bool:
         """Make `items` items wait, but for those that `kept` tells to be done. False: it is open already.
@@ -83,7 +80,7 @@ class JudgingQueue:
         told: list[int | str] = []
         for one in kept:
             told += [one.item, one.attempt, _micro(one.cost_usd), int(one.done)]
-        return bool(self._scripts.run("judging_open", items, _micro(most_usd), *told))
+        return bool(self._scripts.run("open", items, _micro(most_usd), *told))
 
     @property
     def is_open(self) -> bool:
@@ -97,7 +94,7 @@ class JudgingQueue:
         `lost_s`: one that was handed out so long ago and not claimed is handed out again already; none: after `hold_s`.
         """
         hold_ms, lost_ms = milliseconds(hold_s), milliseconds(hold_s if lost_s is None else lost_s)
-        flat = self._scripts.run("judging_take", concurrency, hold_ms, MOST_JUDGINGS, lost_ms)
+        flat = self._scripts.run("take", concurrency, hold_ms, MOST_JUDGINGS, lost_ms)
         return [Handed(item, attempt) for item, attempt in zip(flat[::2], flat[1::2], strict=True)]
 
     def claim(self, handed: Handed, hold_s: float) -> bool:
@@ -106,16 +103,16 @@ class JudgingQueue:
         One that a judge's limits or the money have no room for now is handed out again. Where no money is left for it
         and none is at work, no more are asked.
         """
-        return bool(self._scripts.run("judging_claim", *handed, milliseconds(hold_s), *self._caps))
+        return bool(self._scripts.run("claim", *handed, milliseconds(hold_s), *self._caps))
 
     def renew(self, handed: Handed, hold_s: float) -> None:
         """Hold an attempt that is at work for another `hold_s` s."""
-        self._scripts.run("judging_renew", *handed, milliseconds(hold_s), *self._caps)
+        self._scripts.run("renew", *handed, milliseconds(hold_s), *self._caps)
 
     def end(self, handed: Handed, *, cost_usd: float | None, again: bool) -> None:
         """Say that an attempt is over. `again`: another is worth it, after a wait, if any are left."""
         wait = milliseconds(JUDGING_BACKOFF_S * 2 ** (handed.attempt - 1)) if again else ""
-        self._scripts.run("judging_end", *handed, _micro(cost_usd), wait, MOST_JUDGINGS, *self._caps)
+        self._scripts.run("end", *handed, _micro(cost_usd), wait, MOST_JUDGINGS, *self._caps)
 
     def progress(self) -> JudgingProgress:
         """The judging now; all zero where it is not open."""

@@ -4,10 +4,9 @@ from array import array
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import redis
-
 from evalfarm.errors import UnknownName, UsageError
 from evalfarm.runstate.budget import FREE, JUDGES, Money, Terms, judged_of, micro, money_of, told_of
+from evalfarm.runstate.client import Client
 from evalfarm.runstate.connection import answered
 from evalfarm.runstate.farm import OPEN_RUNS
 from evalfarm.runstate.records import (
@@ -42,7 +41,7 @@ class Ledger:
     cut off may be called again: what a first call did, a second does not do twice.
     """
 
-    def __init__(self, client: redis.Redis, run: str) -> None:
+    def __init__(self, client: Client, run: str) -> None:
         self.run = run
         self._client = client
         self._scripts = Scripts(client, run)

@@ -1,38 +1,41 @@
-"""The keys of one run, and the Lua scripts over them."""
+"""The Lua scripts, put together from their parts, and the keys of one run that they work on."""
 
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, Literal
 
-import redis
-
+from evalfarm.runstate.client import Client, Script
 from evalfarm.runstate.connection import answered
 
 KEYS = ("win", "att", "fl", "own", "rq", "cnt", "past", "out", "meta", "hold", "ids", "sent", "arms", "pace")
 """As prelude.lua names them."""
 
-_SCRIPTS = (
-    "create", "take", "claim", "renew", "end", "end_and_claim", "give_back", "overdue", "reap", "resend", "cancel",
-    "archive", "restore", "rebuilt", "drop",
-)  # fmt: skip
+Of = Literal["run", "judging"]
+"""The folder of those that work on the keys of one run."""
 
-_PLACED = ("claim", "renew", "end", "judging_claim", "judging_renew", "judging_end")
+_PLACED = ("claim", "renew", "end")
 """Those that take, keep or leave a model's place, and are preceded by places.lua too."""
 
 
 class Scripts:
-    """The scripts of one run. Cheap to make, safe to share between threads."""
+    """The scripts of one run, of its trials or of its judging. Cheap to make, safe to share between threads."""
 
-    def __init__(self, client: redis.Redis, run: str, names: tuple[str, ...] = _SCRIPTS) -> None:
+    def __init__(self, client: Client, run: str, of: Of = "run") -> None:
         self._client = client
+        self._of = of
         self._prefix = f"f:{{{run}}}:"
         self.keys = {name: self._prefix + name for name in KEYS}
-        self._scripts: dict[str, Any] = {name: client.register_script(_lua(name)) for name in names}
 
     def run(self, name: str, *args: int | str | bytes, more_keys: tuple[str, ...] = ()) -> Any:
         """Run one script over the run's keys and those that are named besides. Raises BrokerUnavailable."""
         with answered(self._client):
-            return self._scripts[name](keys=[self._prefix, *more_keys], args=args)
+            return self._client.run_script(_of_a_run(self._of, name), (self._prefix, *more_keys), args)
+
+
+@cache
+def script(name: str) -> Script:
+    """One that stands alone, by its path below the folder of all."""
+    return Script(_source(name))
 
 
 def milliseconds(seconds: float) -> int:
@@ -41,11 +44,12 @@ def milliseconds(seconds: float) -> int:
 
 
 @cache
-def _lua(name: str) -> str:
+def _of_a_run(of: Of, name: str) -> Script:
     if name == "end_and_claim":
-        return _source("prelude", "places") + _function("end_", "end") + _function("claim", "claim") + _source(name)
-    parts = ["prelude", *(["places"] if name in _PLACED else []), *(["judging"] if "judging_" in name else []), name]
-    return _source(*parts)
+        both = _function("end_", "run/end") + _function("claim", "run/claim")
+        return Script(_source("prelude", "places") + both + _source("run/end_and_claim"))
+    places, common = ["places"] * (name in _PLACED), ["judging/common"] * (of == "judging")
+    return Script(_source("prelude", *places, *common, f"{of}/{name}"))
 
 
 def _source(*parts: str) -> str:

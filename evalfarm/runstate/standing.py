@@ -4,11 +4,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import redis
-
 from evalfarm.contracts.run import Plan
 from evalfarm.contracts.verdict import VERDICTS
 from evalfarm.errors import UnknownName
+from evalfarm.runstate.client import Client
 from evalfarm.runstate.connection import answered
 from evalfarm.runstate.records import Progress, progress_of
 from evalfarm.runstate.scripts import KEYS
@@ -52,7 +51,7 @@ class Standing:
         return left / self.per_second if self.per_second else (0.0 if not left else None)
 
 
-def standing_of(client: redis.Redis, plan: Plan) -> Standing:
+def standing_of(client: Client, plan: Plan) -> Standing:
     """The run of a plan now. Raises UnknownName when Redis holds no state of it, BrokerUnavailable."""
     keys = {name: f"f:{{{plan.run}}}:{name}" for name in KEYS}
     with answered(client), client.pipeline(transaction=True) as pipe:

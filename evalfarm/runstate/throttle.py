@@ -8,14 +8,12 @@ renewed and forgotten with their leases; `f:m:{model}:ctl` HASH of `paused` (unt
 import math
 import time
 from collections.abc import Callable, Iterable
-from functools import cache
-from importlib.resources import files
 from typing import Any
 
-import redis
-
+from evalfarm.runstate.client import Client
 from evalfarm.runstate.connection import answered
 from evalfarm.runstate.limits import Limits, ModelLimits
+from evalfarm.runstate.scripts import script
 
 MINUTE_MS = 60_000.0
 
@@ -34,11 +32,10 @@ _NEVER = (-math.inf, 0.0)
 class Throttle:
     """What one process keeps to. Safe to share between threads; every method raises BrokerUnavailable."""
 
-    def __init__(self, client: redis.Redis, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, client: Client, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
         self.limits = limits
         self._client = client
         self._clock = clock
-        self._scripts: dict[str, Any] = {name: client.register_script(_lua(name)) for name in _SCRIPTS}
         self._paused: dict[str, tuple[float, float]] = {}  # model -> when looked at, paused until; by our clock
 
     def must_ask(self, model: str) -> bool:
@@ -85,10 +82,10 @@ class Throttle:
 
     def _run(self, name: str, model: str, *args: float) -> Any:
         with answered(self._client):
-            return self._scripts[name](keys=[control_key(model)], args=args)
+            return self._client.run_script(script(f"model/{name}"), (control_key(model),), args)
 
 
-def room(client: redis.Redis, limits: Limits, models: Iterable[str]) -> dict[str, float]:
+def room(client: Client, limits: Limits, models: Iterable[str]) -> dict[str, float]:
     """How many more trials of each model may start now: none while it is paused, infinite without a cap.
 
     Raises BrokerUnavailable.
@@ -143,11 +140,3 @@ def token_pace(limits: ModelLimits) -> tuple[float, float]:
 def control_key(model: str) -> str:
     """Where a model's pause, lowered cap and pace are kept."""
     return f"f:m:{model}:ctl"
-
-
-_SCRIPTS = ("admit", "correct", "pause")
-
-
-@cache
-def _lua(name: str) -> str:
-    return (files("evalfarm") / "lua" / f"{name}.lua").read_text()

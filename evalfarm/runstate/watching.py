@@ -4,12 +4,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import redis
-
 from evalfarm.contracts.run import QueueName
 from evalfarm.contracts.tally import ArmTally, AttemptCounts
 from evalfarm.contracts.verdict import VERDICTS
 from evalfarm.runstate.budget import JUDGES, NO_JUDGES, Judged, Money, judged_of, money_of
+from evalfarm.runstate.client import Client
 from evalfarm.runstate.connection import answered
 from evalfarm.runstate.farm import OPEN_RUNS, slots_of_workers
 from evalfarm.runstate.limits import Limits
@@ -77,7 +76,7 @@ class FarmView:
     memory_most_bytes: int  #: what the server may use; the machine's memory where nothing is configured
 
 
-def view_farm(client: redis.Redis, limits: Limits, queues: Iterable[str]) -> FarmView:
+def view_farm(client: Client, limits: Limits, queues: Iterable[str]) -> FarmView:
     """One look. The models are those that the limits name. Raises BrokerUnavailable."""
     names, models = list(queues), list(limits.models)
     workers = {name: known for name, known in slots_of_workers(client).items() if known is not None}
@@ -108,7 +107,7 @@ def view_farm(client: redis.Redis, limits: Limits, queues: Iterable[str]) -> Far
     )
 
 
-def view_run(client: redis.Redis, run: str) -> OpenRun | None:
+def view_run(client: Client, run: str) -> OpenRun | None:
     """One run; None: Redis holds no state of it. Raises BrokerUnavailable."""
     key = f"f:{{{run}}}"
     with answered(client), client.pipeline(transaction=True) as pipe:
@@ -138,7 +137,7 @@ def view_run(client: redis.Redis, run: str) -> OpenRun | None:
     )
 
 
-def _in_flight(client: redis.Redis, models: list[str], now_ms: float) -> dict[str, int]:
+def _in_flight(client: Client, models: list[str], now_ms: float) -> dict[str, int]:
     with answered(client), client.pipeline(transaction=False) as pipe:
         for model in models:
             pipe.zcount(f"f:m:{model}:sem", now_ms, "+inf")
