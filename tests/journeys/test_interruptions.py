@@ -74,12 +74,14 @@ def test_a_second_ctrl_c_stops_at_once_and_what_was_at_work_runs_anew(
     assert (ended.code, ended.out) == (130, "")
     assert ended.err.endswith(f"{STOPPING}\n{stopped(run)}")
     wait_until(lambda: not place.living(), "that every process has ended")
-    assert [place.store.attempts_of(run, index) for index in range(5)] == [[]] * 5
+    # Begun a second before it, on a busy machine one may have ended by then: it is kept.
+    kept = [place.store.get_trace(run, index, 1).outcome for index in range(5) if place.store.attempts_of(run, index)]
+    assert kept in ([], ["finished"])
 
     resumed = place.run("resume", run)
     assert resumed.code == 0, resumed.err
     summary = place.summary(run)
-    assert (summary.planned, summary.passed, summary.attempts) == (5, 5, 7)
+    assert (summary.planned, summary.passed, summary.attempts) == (5, 5, 7 - len(kept))
     place.falls_quiet()
 
 

@@ -6,7 +6,7 @@ import time
 
 import click
 
-from evalfarm.broker import SCHEDULES, make_app
+from evalfarm.broker import SCHEDULES, make_app, work
 from evalfarm.cli.nights.nightly import Watch
 from evalfarm.cli.nights.opening import FarmOpener, check_schedules
 from evalfarm.cli.services.probing import health_port, probed
@@ -45,6 +45,4 @@ def beat(health_port: int | None) -> None:
         click.echo(f"{plural(len(declared.said.schedules), 'schedule')} of {declared.path}", err=True)
         name = f"beat-{os.getpid()}@{socket.gethostname()}"
         # One process, which does not fork: the store's own threads would not survive that.
-        options = ["--pool", "solo", "--queues", SCHEDULES, "--hostname", name, "--loglevel", "WARNING"]
-        options += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
-        app.worker_main(["worker", *options])
+        work(app, name, [SCHEDULES], pool="solo")

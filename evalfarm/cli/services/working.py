@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from cases.answer_functions import load_functions
-from evalfarm.broker import ALL_QUEUES, JUDGING, QUEUES, App, make_app
+from evalfarm.broker import ALL_QUEUES, JUDGING, QUEUES, App, make_app, work
 from evalfarm.cli.beside.orders import until_work
 from evalfarm.cli.connecting import open_redis
 from evalfarm.cli.services.probing import health_port, probed
@@ -69,25 +69,11 @@ def worker(slots: int, queues: tuple[str, ...], while_stdin: bool, ordered: bool
         name = f"worker-{os.getpid()}@{socket.gethostname()}"
         if while_stdin:
             threading.Thread(target=_end_with_stdin, daemon=True).start()
-        options = [
-            "--pool",
-            "prefork",
-            "--concurrency",
-            str(slots),
-            "--queues",
-            ",".join(taken_from(queues)),
-            "--hostname",
-            name,
-            "--loglevel",
-            "WARNING",
-        ]
-        # Gossip, mingle and heartbeats are traffic between workers that nobody here listens to.
-        options += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
         pulse = Pulse(time.monotonic, _BEAT_TTL_S)
         beating = threading.Thread(target=_beat, args=(client, name, slots, pulse), daemon=True)
         keep_temporary_files(settings.home / "cells")
         with probed(health_port, pulse):
-            worker_app(settings, redis_url, beating.start).worker_main(["worker", *options])
+            work(worker_app(settings, redis_url, beating.start), name, taken_from(queues), slots=slots)
 
 
 def _speak_into(log: Path | None) -> None:
