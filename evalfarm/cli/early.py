@@ -9,6 +9,8 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 
+from evalfarm.processes import Started
+
 #: With one of these nothing is run.
 _NO_RUN = {"-h", "--help", "--dry-run"}
 
@@ -50,7 +52,7 @@ def ordered(*words: str, environ: Mapping[str, str]) -> "subprocess.Popen[bytes]
     """`python -m WORDS…`, which is told what to do on standard input and answers on standard output; no Ctrl-C of ours
     reaches it.
     """
-    return subprocess.Popen(
+    return Started(
         [sys.executable, "-m", *words],
         env=dict(environ),
         stdin=subprocess.PIPE,

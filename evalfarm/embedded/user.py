@@ -15,6 +15,7 @@ from urllib.parse import quote
 from evalfarm.embedded.places import Places, open_lock, try_lock
 from evalfarm.embedded.server import find_server
 from evalfarm.errors import BrokerUnavailable
+from evalfarm.processes import Started
 
 _START_TIMEOUT_S = 60.0  # a large append-only file takes a while to load
 _POLL_S = 0.005
@@ -116,17 +117,18 @@ def _start(places: Places, server: str) -> None:
 
 def _launch_keeper(places: Places, server: str) -> None:
     with places.log.open("wb") as output:
+        launched = Started(
+            [sys.executable, "-m", "evalfarm.embedded", str(places.folder), server],
+            cwd=Path(__file__).parents[2],  # this very evalfarm, installed or not
+            env={},  # no key stays behind in a process that outlives this one
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # Ctrl-C is for the users
+        )
         try:
-            subprocess.run(
-                [sys.executable, "-m", "evalfarm.embedded", str(places.folder), server],
-                cwd=Path(__file__).parents[2],  # this very evalfarm, installed or not
-                env={},  # no key stays behind in a process that outlives this one
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C is for the users
-                timeout=_START_TIMEOUT_S,
-                check=False,
-            )
+            launched.wait(_START_TIMEOUT_S)
         except subprocess.TimeoutExpired:
+            launched.kill()
+            launched.wait()
             output.write(b"an earlier server is still running, and does not end\n")

@@ -13,7 +13,7 @@ import click
 
 from cases.answer_functions import load_functions
 from evalfarm.broker import ALL_QUEUES, JUDGING, QUEUES, App, make_app, work
-from evalfarm.cli.beside.orders import until_work
+from evalfarm.cli.beside.orders import end_process, until_work
 from evalfarm.cli.connecting import open_redis
 from evalfarm.cli.services.probing import health_port, probed
 from evalfarm.contracts.run import Trace
@@ -74,6 +74,8 @@ def worker(slots: int, queues: tuple[str, ...], while_stdin: bool, ordered: bool
         keep_temporary_files(settings.home / "cells")
         with probed(health_port, pulse):
             work(worker_app(settings, redis_url, beating.start), name, taken_from(queues), slots=slots)
+    if ordered:
+        end_process()
 
 
 def _speak_into(log: Path | None) -> None:
