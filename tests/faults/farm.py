@@ -72,6 +72,10 @@ def plan_of(cases: int, *, direct: bool = True, timeout_s: float = 120.0, hangs:
     )
 
 
+#: Of each log, told where a test failed.
+_LAST_LINES = 15
+
+
 @dataclass
 class Witness:
     """What the ledger said last, looked at from outside often enough to have seen the moment before it was sealed."""
@@ -267,6 +271,16 @@ class Farm:
             return self.progress().closed
         except EvalFarmError:  # the broker is away, or has forgotten the run
             return 0
+
+    def account(self) -> str:
+        """How it stands, for whoever reads that a test failed."""
+        told = [f"the ledger, as last seen: {self.witness.progress}", f"lost: {sorted(self.witness.lost)}"]
+        told += [f"tender: summary {tender.summary is not None}, {tender.errors[-5:]}" for tender in self.tenders]
+        told += [f"living: {one.pid} of {one.parent}: {one.argv}" for one in self.living()]
+        for program in (*self.workers, *self.commands):
+            last = "\n  ".join(program.said.splitlines()[-_LAST_LINES:])
+            told.append(f"{program.log.name}, exit code {program.process.poll()}:\n  {last}")
+        return "\n".join(told)
 
     def living(self) -> list[Process]:
         return [found for found in processes_of(self.root) if "valkey" not in found.argv and "redis" not in found.argv]
