@@ -34,6 +34,7 @@ class Used:
 
     wall_s: float  #: until the command ended
     cpu_s: float  #: of the whole tree, until the last of it ended
+    machine_cpu_s: float  #: of the whole machine meanwhile
     pss_peak_mb: float  #: of the whole tree at its largest
     command_peak_mb: float  #: of the command's own process
     parts_cpu_s: Mapping[str, float]  #: by kind of process

@@ -29,7 +29,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 def main(result: Path, command: list[str]) -> None:
     """Run, measure, write the figures, and end as the command ended."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    began = time.monotonic()
+    began, busy_s = time.monotonic(), machine_busy_s()
     running = subprocess.Popen(command)
     sampler = Sampler(running.pid)
     sampling = threading.Thread(target=sampler.run, daemon=True)
@@ -42,6 +42,7 @@ def main(result: Path, command: list[str]) -> None:
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     figures = {
         "wall_s": wall_s,
+        "machine_cpu_s": machine_busy_s() - busy_s,
         "cpu_s": used.ru_utime + used.ru_stime,
         "pss_peak_mb": sampler.peak_mb,
         "command_peak_mb": sampler.command_peak_mb,
@@ -50,6 +51,14 @@ def main(result: Path, command: list[str]) -> None:
     }
     result.write_text(json.dumps(figures))
     sys.exit(code)
+
+
+def machine_busy_s() -> float:
+    """Seconds for which the machine's cores were at work since it started, whoever for."""
+    user, nice, system, _idle, _waiting, *interrupts = map(
+        int, Path("/proc/stat").read_text().split("\n")[0].split()[1:9]
+    )
+    return (user + nice + system + sum(interrupts)) / _TICKS
 
 
 def _wait_for_the_rest() -> int:

@@ -7,8 +7,9 @@ from bench.figures import Figure, at_least, at_most
 from bench.measuring import Used, interleaved, median
 from bench.sides import ONE_TRIAL, Load, Sides
 
-#: Of the machine's cores, taken by the farm alone, from which on they are full: the model and the meter need the rest.
-_FULL = 0.8
+#: Of the machine's cores, at work for the farm, the model and the meter together, from which on they are full: as a run
+#: begins and ends it has less to do than they could.
+_FULL = 0.9
 #: Of one worker's rate, for each of several, until then.
 _SCALED = 0.9
 
@@ -115,7 +116,9 @@ def scale_out(sides: Sides, rounds: int, share: float) -> list[Figure]:
 def _scaled(size: int, share: float, cores: float, told: str) -> Figure:
     """The rate per worker, or how full the cores were that were to carry it."""
     machine = os.cpu_count() or 1
-    told += f", {share:.3g} times one worker's each; the farm alone keeps {cores:.2f} of {machine} cores busy"
+    told += (
+        f", {share:.3g} times one worker's each; {cores:.2f} of {machine} cores busy, the model and the meter included"
+    )
     if share < _SCALED and cores >= _FULL * machine:
         return at_least(f"{size} workers: the cores are full", cores / machine, _FULL, told, unit="")
     return at_least(f"{size} workers: rate per worker, to one worker's", share, _SCALED, told)
@@ -144,10 +147,10 @@ def _cpu_ms(runs: Runs, name: str, load: Load) -> float:
 
 
 def _busy(runs: Runs, name: str) -> float:
-    """Cores that were at work, start-up left out."""
+    """Cores of the machine that were at work, start-up left out."""
     cpu, wall = (
         median(runs[name], figure) - median(runs[f"{name} start"], figure)
-        for figure in (lambda used: used.cpu_s, lambda used: used.wall_s)
+        for figure in (lambda used: used.machine_cpu_s, lambda used: used.wall_s)
     )
     return cpu / max(wall, 1e-3)
 
