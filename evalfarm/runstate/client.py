@@ -45,6 +45,7 @@ class Client(redis.Redis):
             return self.parse_response(connection, args[0], **options)  # type: ignore[no-untyped-call]
 
         try:
+            connection.connect()  # nothing where it is open; within `ask` each try would try as often again
             reply = connection.retry.call_with_retry(ask, lambda _: connection.disconnect())
             clean = True
         except redis.ResponseError:  # a reply as well

@@ -38,6 +38,24 @@ def test_a_connection_that_the_server_closed_is_opened_again(ours: Client, clien
     assert (ours.get("n"), ours.client_id() != own) == (b"1", True)
 
 
+def test_a_server_out_of_reach_is_tried_four_times_however_often_it_was_asked_before(
+    ours: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours.ping()
+    slept: list[float] = []
+
+    def out_of_reach(_: object) -> None:
+        raise TimeoutError("timed out")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ours.connection_pool.connection_class, "_connect", out_of_reach)
+        patched.setattr("redis.retry.sleep", slept.append)
+        ours.connection_pool.disconnect()
+        with pytest.raises(redis.TimeoutError):
+            ours.ping()
+    assert (len(slept), ours.ping()) == (3, True)
+
+
 def test_a_command_that_the_server_refuses_leaves_the_connection_as_it_was(ours: Client) -> None:
     own = ours.client_id()
     ours.set("s", "text")
