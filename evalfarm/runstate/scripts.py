@@ -29,7 +29,7 @@ class Scripts:
     def run(self, name: str, *args: int | str | bytes, more_keys: tuple[str, ...] = ()) -> Any:
         """Run one script over the run's keys and those that are named besides. Raises BrokerUnavailable."""
         with answered(self._client):
-            return self._client.run_script(_of_a_run(self._of, name), (self._prefix, *more_keys), args)
+            return self._client.run_script(script_of_run(self._of, name), (self._prefix, *more_keys), args)
 
 
 @cache
@@ -44,7 +44,8 @@ def milliseconds(seconds: float) -> int:
 
 
 @cache
-def _of_a_run(of: Of, name: str) -> Script:
+def script_of_run(of: Of, name: str) -> Script:
+    """One that works on the keys of one run."""
     if name == "end_and_claim":
         both = _function("end_", "run/end") + _function("claim", "run/claim")
         return Script(_source("prelude", "places") + both + _source("run/end_and_claim"))

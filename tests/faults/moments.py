@@ -5,8 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
-from evalfarm.runstate import connect
-from evalfarm.runstate.scripts import Scripts
+from evalfarm.runstate.scripts import script_of_run
 from tests.faults.farm import Farm
 from tests.faults.machine import owner_of, parent_of
 from tests.faults.proxy import Trap
@@ -21,10 +20,9 @@ MOMENTS: tuple[Moment, ...] = (
 )
 
 
-def digest_of(farm: Farm, script: Script) -> bytes:
+def digest_of(script: Script) -> bytes:
     """What a call of the script is recognised by: its SHA-1."""
-    with connect(farm.broker.url) as client:
-        return str(Scripts(client, farm.plan.run)._scripts[script].sha).encode()
+    return script_of_run("run", script).digest.encode()
 
 
 def trial_of(trap: Trap) -> int:
@@ -55,7 +53,7 @@ def caught(farm: Farm, moment: Moment) -> Iterator[Callable[[], Caught]]:
         yield lambda: Caught(trial, hold.wait(), lambda: farm.provider.release(hold))
         return
     script: Script = "claim" if moment == "before the claim" else "end"
-    trap = farm.proxy.trap(digest_of(farm, script), holds_reply=moment == "after the commit", skipped=2)
+    trap = farm.proxy.trap(digest_of(script), holds_reply=moment == "after the commit", skipped=2)
 
     def spring() -> Caught:
         trap.wait()

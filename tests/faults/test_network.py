@@ -40,7 +40,7 @@ def test_a_script_whose_reply_is_lost_is_not_run_twice_to_effect(
 ) -> None:
     farm = start_farm()
     held = farm.provider.hold("case-c")
-    trap = farm.proxy.trap(digest_of(farm, script), holds_reply=reply == "lost")
+    trap = farm.proxy.trap(digest_of(script), holds_reply=reply == "lost")
     farm.work()
     farm.tend()
     trap.wait()

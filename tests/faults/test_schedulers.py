@@ -32,7 +32,7 @@ def test_a_scheduler_that_is_killed_in_the_middle_of_a_step_leaves_it_to_the_nex
     start_farm: Callable[..., Farm], step: str
 ) -> None:
     farm = start_farm()
-    pattern = b"LPUSH" if step == "between take and publish" else digest_of(farm, "archive")
+    pattern = b"LPUSH" if step == "between take and publish" else digest_of("archive")
     trap = farm.proxy.trap(pattern)
     farm.work(straight=True)
     scheduler = farm.command("scheduler", straight=False)
